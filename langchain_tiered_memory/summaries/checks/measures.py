@@ -44,7 +44,7 @@ def measures_of(job: CondenseJob, text: str, wanted: Collection[str], *, embed: 
         text: The summary.
         wanted: Of `identifiers` (share of the sources' that it keeps), `grounded` and `covered` (see
             `ValidationSettings`), `loss` (see `Summary.information_loss`) and `meaning` (cosine with its sources).
-        embed: As of `similar_meaning`.
+        embed: As for `similar_meaning`.
     """
     texts = [source.text for source in job.sources]
     found: dict[str, float | None] = {}

@@ -67,7 +67,7 @@ class PromptOverflowError(Exception):
 class ModelCalls:
     """Calls one chat model.
 
-    As of `ModelCondenser`; a message is counted by its text where `count_message` is not given.
+    As for `ModelCondenser`; a message is counted by its text where `count_message` is not given.
     """
 
     def __init__(

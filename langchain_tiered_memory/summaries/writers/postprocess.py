@@ -97,7 +97,7 @@ class Finish:
         Args:
             job: What was asked for.
             error: Has the text.
-            context: As of `taken`.
+            context: As for `taken`.
         """
         summary = self._finished(job, error.written)
         if self._rejection(job, summary, context) is not None:
