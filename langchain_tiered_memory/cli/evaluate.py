@@ -99,7 +99,7 @@ def _numbers(text: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or numbers[0] < 1:
-        msg = f"{text!r} are no budgets: write numbers with commas, such as 1000,2000,4000"
+        msg = f"{text!r} are not budgets: write numbers with commas, such as 1000,2000,4000"
         raise typer.BadParameter(msg)
     return numbers
 

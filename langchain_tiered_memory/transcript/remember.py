@@ -133,7 +133,7 @@ def _seconds(moment: object) -> float:
         return aware.timestamp()
     if isinstance(moment, float | int) and not isinstance(moment, bool) and _EARLIEST <= moment <= _LATEST:
         return float(moment)
-    msg = f"{moment!r} is no time: give a datetime, or seconds since the epoch"
+    msg = f"{moment!r} is not a time: give a datetime, or seconds since the epoch"
     raise InvalidInputError(msg)
 
 
