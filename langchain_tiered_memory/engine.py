@@ -76,7 +76,7 @@ class Engine:
         runtime = open_runtime(where, **chosen)
         if not runtime.store.database.read_only:
             resume_removals(runtime)
-        announce(runtime.surroundings.gaps, stacklevel=4)  # over `TieredMemory.open` and the check at the border
+        announce(runtime.surroundings.gaps)
         tell_left_over(runtime)
         return cls(runtime)
 

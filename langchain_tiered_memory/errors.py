@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import sysconfig
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.text.scrubbing import scrubbed
@@ -43,6 +47,27 @@ def _explain_fault(fault: ErrorDetails, fields: str) -> str:
 
 _SHOWN_CHARACTERS = 80
 """Of a value that cannot be used: enough to recognise it."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn, and point at the line of the program that called this package, through whatever library it did so.
+
+    Args:
+        message: What to say.
+        category: The class of the warning.
+    """
+    frame, level = sys._getframe(1), 2  # noqa: SLF001 - `inspect.currentframe`, which is the same, may be `None`
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+_LIBRARIES = (
+    str(Path(__file__).parent),
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    "<frozen",
+)
+"""How the names of files begin that no caller of this package wrote."""
 
 
 class ReducedFunctionWarning(UserWarning):

@@ -166,7 +166,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         read_only: bool = False,
         encryption_key: OptionalKey = None,
     ) -> Self:
-        """`open` without blocking the event loop."""
+        """See `open`: the same without blocking the event loop."""
         return await off_loop(
             cls.open,
             where,
@@ -225,8 +225,8 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         Args:
             session_id: Which session.
             user: Whose it is.
-            track: As of `session`, as is the next.
-            title: See there.
+            track: The line of it that is written to and shown.
+            title: What it is called, where this is its first use.
             roots: The folder whose files it may open, or several; `None`: `tiers.roots`, else `checkpoints.roots`.
             critical: A file to load and pin at its start, or several, besides `tiers.critical`.
             background: Whether a daemon thread collects and optimises; without one, `run.tend()` does what is due.
@@ -250,7 +250,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         return self.core.runtime.sections
 
     def subscribe(self, listener: Callable[[Event], object]) -> Callable[[], None]:
-        """Have `listener` called with each event, in the thread where it happens. Returns what ends it.
+        """Have a function called with each event.
 
         Alerts of zones, outcomes of condensations, checkpoints, failures of models and extensions are events; all of
         them also go to Python's logging. A listener that raises is logged, and breaks nothing.
@@ -258,11 +258,21 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         What stands for something in the database (summaries, outcomes of views, checkpoints) is told at least once:
         where the process ended before, or a listener raised, the next open tells it again, to each new listener, under
         the same `event.id`; three times at most.
+
+        Args:
+            listener: Called in the thread where the event happens.
+
+        Returns:
+            What ends it.
         """
         return self.core.runtime.listeners.add(listener)
 
     def learn_window(self, model: Name | Runnable[Any, Any], tokens: Count) -> None:
-        """Remember that a model's window is `tokens`, where its profile tells more, or a refusal was misread.
+        """Remember a model's window, where its profile tells more, or a refusal was misread.
+
+        Args:
+            model: The model, or its name.
+            tokens: Its window, in tokens.
 
         Raises:
             InvalidInputError: when `tokens` is below 1.
@@ -272,7 +282,11 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
     alearn_window = off_loop_twin(learn_window)
 
     def sessions(self, *, user: Name | None = None) -> list[str]:
-        """Ids of all sessions, or of one user's, oldest first."""
+        """Ids of all sessions, oldest first.
+
+        Args:
+            user: Only this user's; `None`: everybody's.
+        """
         return [ref.session_id for ref in self.core.runtime.store.transcript.sessions(user=user)]
 
     asessions = off_loop_twin(sessions)
@@ -389,7 +403,11 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
     aforget = flow_twin(forget, lambda self: self.core.forget, take=atake_out)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
-        """Finish every session's summaries and vectors that are due, within `timeout` seconds."""
+        """Finish every session's summaries and vectors that are due.
+
+        Args:
+            timeout: Seconds to work at most; `None`: until all is done.
+        """
         return run(self.core.flush(None, timeout))
 
     aflush = flow_twin(flush, lambda self: partial(self.core.flush, None))

@@ -116,7 +116,7 @@ def composition(use: Sequence[ContextSize], *, dark: bool = False) -> Figure:
     """What each request was made of, section by section, in tokens.
 
     Args:
-        use: As of `window_use`.
+        use: As for `window_use`.
         dark: For a dark page.
 
     Raises:
@@ -140,7 +140,7 @@ def sent(use: Sequence[ContextSize], history: Sequence[int], *, dark: bool = Fal
     """The tokens of each request beside those that the whole history would have been.
 
     Args:
-        use: As of `window_use`.
+        use: As for `window_use`.
         history: Tokens of the transcript at each of these calls (`session.metrics().tokens`).
         dark: For a dark page.
 

@@ -88,6 +88,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
     def revisions(self, message_id: str) -> list[BaseMessage]:
         """Earlier revisions of an edited message, oldest first.
 
+        Args:
+            message_id: Of this track, or of the one other track that has it.
+
         Raises:
             InvalidInputError: when not this track but several others have a message of that id.
         """
@@ -111,7 +114,13 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
     ) -> list[Hit]:
         """The best hits over messages (level 0) and summaries (level 1 and up), within each level's quota.
 
-        Of all tracks, or of those that the handle's scope shows: of the parent's then as many as fit its tokens.
+        Args:
+            query: The question, or words of what is looked for.
+            k: How many at most.
+            tracks: Only these; `None`: all that the handle's scope shows, of a parent's as many hits as fit its tokens.
+            levels: Only these, 0 for messages; `None`: all.
+            since: Only what was said at this time or later; a time without a zone is UTC.
+            until: Only what was said at this time or before.
 
         Raises:
             InvalidInputError: when one of the arguments cannot be used, or a track is out of the handle's scope.
@@ -172,7 +181,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
         one.
 
         Args:
-            summary_id: As of `expand`, where it names one summary.
+            summary_id: As for `expand`, where it names one summary.
             verdict: `good`, `wrong` or `incomplete`.
             note: What is right, or missing, in at most 600 characters and half of what the summary may take. Every text
                 that is made from now on holds it: the model is told, and where it does not say so in these words,
@@ -193,10 +202,12 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
     arate = off_loop_twin(rate)
 
     def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
-        """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
+        """What a summary stands for.
 
-        Contexts name summaries by the numbers of their messages (`"451-600"`), and messages that they show in part by
-        the beginning of their ids; the beginning of a summary's id is understood too. A message gives itself.
+        Args:
+            summary_id: Its id, or the numbers of its messages, as contexts name it (`"451-600"`). A message's id gives
+                that message. The beginning of an id will do.
+            depth: How many levels down; `None`: to the messages.
 
         Raises:
             NotFoundError: when the session has no such summary or message.
@@ -216,7 +227,10 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
     atree = off_loop_twin(tree)
 
     def pin(self, message_id: str) -> None:
-        """Show a message in every context from now on: this track's of that id, else that of the one that has it.
+        """Show a message in every context from now on.
+
+        Args:
+            message_id: Of this track, or of the one other track that has it.
 
         Raises:
             NotFoundError: when the session has no such message.
@@ -227,7 +241,11 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
     apin = off_loop_twin(pin)
 
     def unpin(self, message_id: str) -> None:
-        """Let a pinned message go."""
+        """Let a pinned message go.
+
+        Args:
+            message_id: As for `pin`.
+        """
         self._set_pin(message_id, pinned=False)
 
     aunpin = off_loop_twin(unpin)
@@ -266,7 +284,11 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
     ametrics = off_loop_twin(metrics)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
-        """Finish this session's summaries and vectors that are due, within `timeout` seconds."""
+        """Finish this session's summaries and vectors that are due.
+
+        Args:
+            timeout: Seconds to work at most; `None`: until all is done.
+        """
         return run(self.core.flush(timeout))
 
     aflush = flow_twin(flush, lambda self: self.core.flush)

@@ -128,7 +128,7 @@ class SessionEngine:
         new_ids: frozenset[str] = frozenset(),
         as_given: bool = True,
     ) -> list[str]:
-        """Write messages, as `Session.add_messages` says; `new_ids` and `as_given` as of `remember`."""
+        """Write messages, as `Session.add_messages` says; `new_ids` and `as_given` as for `remember`."""
         runtime, batch = self.engine.writable_runtime(), list(messages)
         about = {telemetry.CONVERSATION: self.session_id, telemetry.RECORDS: len(batch)}
         with telemetry.operation("upsert_memory", about):
@@ -160,7 +160,7 @@ class SessionEngine:
         """Finish what is due of this session, as `Engine.flush` does."""
         return self.engine.flush(self.session_id, timeout)
 
-    def adding(self, messages: Iterable[Any], *, wait: bool = False, **about: Any) -> Flow[list[str]]:  # noqa: ANN401 - as of `add`
+    def adding(self, messages: Iterable[Any], *, wait: bool = False, **about: Any) -> Flow[list[str]]:  # noqa: ANN401 - as for `add`
         """As `add`; if to `wait`, finish what it made due. Where that cannot be done now, it stays due."""
         ids = self.add(messages, **about)
         try:
@@ -184,7 +184,7 @@ class SessionEngine:
     ) -> list[BaseMessage]:
         """Write what a turn said, its answers as new messages; gives all under the ids that they got.
 
-        `kind` and `task` are as of `add`, `as_given` as of `remember`, all else as of `as_turn`.
+        `kind` and `task` are as for `add`, `as_given` as for `remember`, all else as for `as_turn`.
         """
         while messages:
             said, new_ids = as_turn(

@@ -57,11 +57,15 @@ _EXIT_CODES = (
 
 
 class Command(TyperCommand):
-    """A command whose switches are shown by name alone: newer versions of typer write `<bool>` behind them."""
+    """A command whose help names no Python types, which newer versions of typer write, such as `<list[str]>`."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer's own click, which has no public name
         """All arguments and options, help included."""
-        return _without_switch_types(super().get_params(ctx))
+        return _without_types(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - as above
+        """What stands behind the command's name, as other commands write it: `DB [SESSION]`."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
 class Group(TyperGroup):
@@ -69,15 +73,21 @@ class Group(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - as above
         """All arguments and options, help included."""
-        return _without_switch_types(super().get_params(ctx))
+        return _without_types(super().get_params(ctx))
 
 
-def _without_switch_types(params: Iterable[Any]) -> list[Any]:
+def _without_types(params: Iterable[Any]) -> list[Any]:
     shown = list(params)
     for one in shown:
         if getattr(one, "is_flag", False):
             one.metavar = ""
+        elif one.param_type_name == "argument":
+            one.display_type_rich = _nothing  # its name says it
     return shown
+
+
+def _nothing(ctx: Any) -> None:  # noqa: ANN401, ARG001 - as typer asks
+    return None
 
 
 app = typer.Typer(

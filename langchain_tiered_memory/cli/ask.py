@@ -43,9 +43,13 @@ def ask(
         str, typer.Argument(metavar="QUESTION", help="What to ask about the session.", show_default=False)
     ],
     *,
-    budget: Annotated[int, typer.Option(min=1, help="Budget of the context, in tokens.")] = 4000,
+    budget: Annotated[int, typer.Option(min=1, metavar="TOKENS", help="Budget of the context, in tokens.")] = 4000,
     view: Annotated[
-        View, typer.Option(help="recall: nearly all room for what answers the question; default: as in a running chat.")
+        View,
+        typer.Option(
+            metavar="recall|default",
+            help="recall: nearly all room for what answers the question; default: as in a running chat.",
+        ),
     ] = View.RECALL,
     brief: Annotated[bool, typer.Option("--brief", help="Only the first lines of each message.")] = False,
     no_embeddings: NoEmbeddings = False,
@@ -74,7 +78,7 @@ def facts(
         typer.Argument(metavar="QUESTION", help="Show those that match this best, best first.", show_default=False),
     ] = None,
     *,
-    most: Annotated[int, typer.Option("-k", min=1, help="How many to show at most.")] = 50,
+    most: Annotated[int, typer.Option("-k", min=1, metavar="N", help="Show at most this many.")] = 50,
     superseded: Annotated[
         bool, typer.Option("--superseded", help="Also show facts that a correction replaced.")
     ] = False,
@@ -134,12 +138,18 @@ def rate(
     db: Database,
     session: SessionId,
     summary: Annotated[
-        str, typer.Argument(metavar="SUMMARY", help="Its id, or the numbers of its messages.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="SUMMARY", help="Its id, or the numbers of its messages, such as 1-40.", show_default=False
+        ),
     ],
-    verdict: Annotated[Called, typer.Argument(metavar="VERDICT", help="Your verdict.", show_default=False)],
+    verdict: Annotated[
+        Called, typer.Argument(metavar="VERDICT", help="good, wrong or incomplete.", show_default=False)
+    ],
     *,
     note: Annotated[
-        str | None, typer.Option(help="What is right or missing. The new text will say it.", show_default=False)
+        str | None,
+        typer.Option(metavar="TEXT", help="What is right or missing. The new text says it.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -166,9 +176,10 @@ def rate(
 
 def policy(
     *,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Budget of the context, in tokens.")] = 8000,
+    max_tokens: Annotated[int, typer.Option(min=1, metavar="TOKENS", help="Budget of the context, in tokens.")] = 8000,
     fixed: Annotated[
-        int, typer.Option(min=0, help="Tokens of the budget that system prompt and tool schemas take.")
+        int,
+        typer.Option(min=0, metavar="TOKENS", help="What the system prompt and the tool schemas take of the budget."),
     ] = 0,
     settings: Annotated[
         SettingsName,

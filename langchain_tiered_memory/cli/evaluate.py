@@ -41,13 +41,18 @@ def evaluate(
         ),
     ] = None,
     *,
-    budgets: Annotated[str, typer.Option(help="Budgets in tokens, separated by commas.")] = "1000,2000,4000,8000",
+    budgets: Annotated[
+        str, typer.Option(metavar="TOKENS,...", help="Token budgets, separated by commas.")
+    ] = "1000,2000,4000,8000",
     cache: Annotated[
-        Path | None, typer.Option(help="Keep vectors in this file, for the next run.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep vectors in this file, for the next run.", show_default=False),
     ] = None,
     rows: Annotated[
         Path | None,
-        typer.Option(help="Write every single outcome there, as JSON Lines.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Write every single outcome to this file, as JSON Lines.", show_default=False
+        ),
     ] = None,
     no_embeddings: NoEmbeddings = False,
     as_json: AsJson = False,
@@ -94,7 +99,7 @@ def _numbers(text: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or numbers[0] < 1:
-        msg = f"{text!r} are no budgets: write numbers with commas, such as 1000,2000,4000"
+        msg = f"{text!r} are not budgets: write numbers with commas, such as 1000,2000,4000"
         raise typer.BadParameter(msg)
     return numbers
 
@@ -164,23 +169,27 @@ def replay(
     sample: Annotated[bool, typer.Option("--sample", help="Use the sample conversation, as without FILE.")] = False,
     db: Annotated[
         str | None,
-        typer.Option(help="Keep the memory in this database. Without it, it is gone at the end.", show_default=False),
+        typer.Option(
+            metavar="DB",
+            help="Keep the memory in this database. Without it, it is gone at the end.",
+            show_default=False,
+        ),
     ] = None,
     session: Annotated[
-        str | None, typer.Option(help="Id of the new session. Default: the conversation's.", show_default=False)
+        str | None,
+        typer.Option(metavar="ID", help="Id of the new session. Default: the conversation's.", show_default=False),
     ] = None,
-    budget: Annotated[int, typer.Option(min=1, help="Budget of each context, in tokens.")] = 8000,
+    budget: Annotated[int, typer.Option(min=1, metavar="TOKENS", help="Budget of each context, in tokens.")] = 8000,
     model: Model = None,
     price_in: Annotated[
-        float | None, typer.Option(min=0, help="Price of a million input tokens, for the cost.", show_default=False)
+        float | None,
+        typer.Option(min=0, metavar="PRICE", help="Price of a million input tokens, for the cost.", show_default=False),
     ] = None,
     price_out: Annotated[
-        float | None, typer.Option(min=0, help="Price of a million output tokens.", show_default=False)
+        float | None, typer.Option(min=0, metavar="PRICE", help="Price of a million output tokens.", show_default=False)
     ] = None,
     no_embeddings: NoEmbeddings = False,
-    show_context: Annotated[
-        bool, typer.Option("--context/--no-context", help="Show the context of the last turn, section by section.")
-    ] = True,
+    no_context: Annotated[bool, typer.Option("--no-context", help="Leave out the context of the last turn.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Feed a conversation to a memory, turn by turn, and report what came of it.
@@ -210,7 +219,7 @@ def replay(
     if as_json:
         print_json(report)
         return
-    show_replay(report, show_context=show_context, price_in=price_in)
+    show_replay(report, show_context=not no_context, price_in=price_in)
     if db is None:
         say("To keep it and look inside: tiered-memory replay --db memory.db", style="dim")
     else:

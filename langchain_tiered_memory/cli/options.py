@@ -40,6 +40,7 @@ ReadOnly = Annotated[
 Model = Annotated[
     str | None,
     typer.Option(
+        metavar="MODEL",
         help="Chat model that writes the summaries, such as openai:gpt-5-mini. "
         "Without one, the built-in extractive condenser does; it needs no key and no network.",
         show_default=False,
@@ -51,6 +52,7 @@ KeyFile = Annotated[
     Path | None,
     typer.Option(
         "--key-file",
+        metavar="FILE",
         envvar="TIERED_MEMORY_KEY_FILE",
         help="File that holds the key of an encrypted database: all of it except line ends at its end.",
         show_default=False,

@@ -24,11 +24,15 @@ def page(
     *,
     to: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write to this file instead of to standard output.", show_default=False),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write to this file instead of to standard output.", show_default=False
+        ),
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(min=1, help="Also show the context that the next call would get, within this many tokens."),
+        typer.Option(
+            min=1, metavar="TOKENS", help="Also show the context that the next call would get, within this many tokens."
+        ),
     ] = None,
 ) -> None:
     """Write a session as one page of HTML: messages, summaries, facts, what the model saw, checkpoints, files, cost.
@@ -48,13 +52,15 @@ def page(
 def serve(
     db: Database,
     *,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0 for any that is free.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="PORT", help="Port on this machine; 0: any that is free.")
+    ] = 0,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer nothing that changes the database.")] = False,
 ) -> None:
     """Show the sessions of a database live, in a browser on this machine alone. Ends with Ctrl-C.
 
     Pages follow what is written, and let you pin, forget and undo. The address holds a secret: whoever on this machine
-    has it can do the same. Needs `pip install starlette uvicorn`.
+    has it can do the same. Before: `pip install starlette uvicorn`.
     """
     try:
         import uvicorn  # noqa: PLC0415 - an extra

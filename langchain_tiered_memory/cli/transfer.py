@@ -22,12 +22,14 @@ def export(
     *,
     to: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write to this file instead of to standard output.", show_default=False),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write to this file instead of to standard output.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Write messages as JSON Lines: one message a line, with its session, time, track, kind, task and pin.
 
-    `import` gives equal messages back. Summaries and indexes are not written: they are made anew from the messages.
+    `tiered-memory import` reads them back. Summaries and indexes are not written: they are made anew from the messages.
     """
     from langchain_tiered_memory.conversations.importing import export_line  # noqa: PLC0415 - slow to import
 
@@ -57,7 +59,7 @@ def import_(
     *,
     session: Annotated[
         str | None,
-        typer.Option(help="Session to add to; FILE must then hold one conversation.", show_default=False),
+        typer.Option(metavar="ID", help="Session to add to; FILE must then hold one conversation.", show_default=False),
     ] = None,
     model: Model = None,
     no_embeddings: NoEmbeddings = False,
@@ -100,10 +102,16 @@ def forget(
     message: Annotated[
         list[str] | None,
         typer.Option(
-            "--message", "-m", help="Only this message; may be given again. Needs SESSION.", show_default=False
+            "--message",
+            "-m",
+            metavar="ID",
+            help="Only this message of SESSION. Repeat it for more.",
+            show_default=False,
         ),
     ] = None,
-    user: Annotated[str | None, typer.Option(help="Forget every session of this user.", show_default=False)] = None,
+    user: Annotated[
+        str | None, typer.Option(metavar="USER", help="Forget every session of this user.", show_default=False)
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:

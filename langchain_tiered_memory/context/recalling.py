@@ -54,7 +54,7 @@ class Recalling:
     piece: Piece | None = None
     """For its question."""
     shows: frozenset[tuple[int, tuple[str, ...]]] = frozenset()
-    """As of `Standing`."""
+    """As for `Standing`."""
     left_out: tuple[LeftOut, ...] = ()
     sections: tuple[RenderedSection, ...] = ()
     """Registered sections, whose texts stand in `piece` behind what was recalled."""

@@ -51,7 +51,7 @@ def parse_date(value: str | float) -> dt.datetime:
     or dots: "1:56 pm on 8 May, 2023", "March-15-2024", "2023/05/20 (Sat) 06:13", "29.12.2023, 22:42:04".
 
     Raises:
-        InvalidInputError: when it is no date, or one that can be read in two ways ("05/06/2024").
+        InvalidInputError: when it is not a date, or one that can be read in two ways ("05/06/2024").
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         _refuse(value, "give text or seconds since the epoch")

@@ -82,7 +82,7 @@ def refuse_what_is_no_store(store: object, namespaces: Sequence[Sequence[str]]) 
     if store is None and not namespaces:
         return
     if not (callable(getattr(store, "search", None)) and callable(getattr(store, "delete", None))):
-        msg = f"a {type(store).__name__} is no store of LangGraph: hand in the one that the graph was compiled with"
+        msg = f"a {type(store).__name__} is not a LangGraph store: hand in the one that the graph was compiled with"
         raise InvalidInputError(msg)
     if not namespaces or not all(namespaces):
         msg = (
@@ -113,7 +113,7 @@ def refuse_what_is_no_checkpointer(saver: object) -> None:
     """Refuse what cannot delete a thread, before anything is removed."""
     if saver is not None and not callable(getattr(saver, "delete_thread", None)):
         msg = (
-            f"a {type(saver).__name__} is no checkpointer of LangGraph that can delete a thread: hand in the one that "
+            f"a {type(saver).__name__} is not a LangGraph checkpointer that can delete a thread: hand in the one that "
             "the graph was compiled with"
         )
         raise InvalidInputError(msg)

@@ -169,9 +169,9 @@ def start_run_node(
 
     Args:
         memory: Where everything is kept, or a function that opens it.
-        roots: As of `FileRunMiddleware`, as are the next two.
-        critical: See there.
-        user_key: See there.
+        roots: As for `FileRunMiddleware`.
+        critical: As for `FileRunMiddleware`.
+        user_key: As for `FileRunMiddleware`.
         name: The node's, where `add_node` gets none.
     """
 

@@ -43,7 +43,7 @@ def to_frame(records: Iterable[object]) -> pd.DataFrame:
 
 def _row(record: object) -> dict[str, Any]:
     if not dataclasses.is_dataclass(record) or isinstance(record, type):
-        msg = f"a {type(record).__name__} is no record: give what facts(), search(), outcomes() or ledger() return"
+        msg = f"a {type(record).__name__} is not a record: give what facts(), search(), outcomes() or ledger() return"
         raise InvalidInputError(msg)
     row: dict[str, Any] = {}
     for field in dataclasses.fields(record):

@@ -91,7 +91,9 @@ async def aimport_history(
 def export_history(session: Session, target: BaseChatMessageHistory) -> list[str]:
     """Add the transcript of a session's track to a chat history, after what it has; gives the ids of what was added.
 
-    Messages that it has already, by id or else by what they say, are left alone.
+    Args:
+        session: Whose messages.
+        target: The history. Messages that it has already, by id or else by what they say, are left alone.
     """
     missing = _missing(session.messages(), target.messages)
     for start in range(0, len(missing), _BATCH):
@@ -115,7 +117,11 @@ async def aexport_history(session: Session, target: BaseChatMessageHistory) -> l
 
 @checked()
 def to_openai(session: Session) -> list[dict[str, Any]]:
-    """The transcript of a session's track as OpenAI-style dicts, ids included: `import_history` takes them back."""
+    """The transcript of a session's track as OpenAI-style dicts, ids included: `import_history` takes them back.
+
+    Args:
+        session: Whose messages.
+    """
     return _rows_of_messages(session.messages())
 
 

@@ -93,8 +93,8 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         memory: Where everything is kept.
         max_tokens: The most that one request may take; what the window of the request's model allows, if not given, or
             `settings.context.max_tokens` where the model does not tell its window.
-        view: As of `Session.context`.
-        profile: As of `Session.context`.
+        view: As for `Session.context`.
+        profile: As for `Session.context`.
         recall: Whether the last user message is looked up in what the context does not show.
         project: Keys of the state, such as `todos`, shown as a note at the very end while some messages of the state
             are not shown: there a change of theirs leaves the rest of the request to the provider's cache.
@@ -109,7 +109,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             track alone, and any other agent the whole session.
         user_key: Key of the config, or of the run's context (`context_schema`), that names the user, where there is
             one; another user's session is refused.
-        across: Whether the tool `recall` may look into other sessions of the user too, as of `memory_tools`.
+        across: Whether the tool `recall` may look into other sessions of the user too, as for `memory_tools`.
         name: What the agent calls it, if not by its class; two in one agent need two names. In `create_deep_agent` one
             that is called `SummarizationMiddleware` takes the place of deepagents' own, in its general-purpose
             sub-agent too.

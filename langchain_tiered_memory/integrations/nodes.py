@@ -120,8 +120,8 @@ def condense_node(
         memory: Where the session is.
         messages_key: The state's list, which is remembered first; `None` where there is none.
         timeout: Seconds after which the rest is left for later.
-        track: As of `remember_node`.
-        user_key: As of `remember_node`.
+        track: As for `remember_node`.
+        user_key: As for `remember_node`.
         name: The node's, where `add_node` gets none.
     """
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
@@ -163,18 +163,18 @@ def context_node(
 
     Args:
         memory: Where the session is.
-        model: As of `Session.context`, as are the next six.
-        system: See there.
-        tools: See there.
-        max_tokens: See there.
-        query: See there.
-        view: See there.
-        profile: See there.
+        model: The model of the call, or its name: for its window and its calibration.
+        system: The system prompt of the call, for its size.
+        tools: The tools of the call, for their size.
+        max_tokens: The budget of the whole request, in tokens; `None`: `settings.context.max_tokens`.
+        query: What is asked; `None`: the last user message; `""`: nothing, which leaves recall out.
+        view: `default`, `recall`, `minimal` or a name of `settings.context.views`.
+        profile: Whose condensation threshold counts; `None`: the model's name.
         messages_key: The state's list, which is remembered first; `None` where there is none.
-        track: As of `remember_node`.
+        track: As for `remember_node`.
         scope: What of the session the context may show: `Scope(sight_tokens=800)` gives a sub-graph a capped, read-only
             sight of the graph above it. By default a sub-graph on a track of its own is shown that track alone.
-        user_key: As of `remember_node`.
+        user_key: As for `remember_node`.
         name: The node's, where `add_node` gets none.
     """
     asked = {"model": model, "system": system, "tools": tools, "max_tokens": max_tokens, "query": query, "view": view}
@@ -197,7 +197,12 @@ def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[Co
     Route with `add_conditional_edges("guard", zone_in, {...})`. Alerts, outcomes and checkpoints also go to the
     graph's custom stream and to callbacks. When the run's state was saved for this request, it is saved together with
     the id of the LangGraph checkpoint that the step began with. A `context_node` for the same call, right behind it,
-    takes over the context that was made here. The arguments are those of `context_node`.
+    takes over the context that was made here.
+
+    Args:
+        memory: As for `context_node`.
+        name: The node's name in the graph.
+        **asked: As for `context_node`.
     """
     call, handover, wiring = _announced(memory, asked, "guard_node")
 
@@ -241,8 +246,8 @@ def evict_node(
         keep_messages: How many of the newest stay, at least.
         at_messages: Nothing is done up to this many: each move writes the list anew.
         messages_key: The state's list.
-        track: As of `remember_node`.
-        user_key: As of `remember_node`.
+        track: As for `remember_node`.
+        user_key: As for `remember_node`.
         name: The node's, where `add_node` gets none.
 
     Raises:

@@ -205,7 +205,11 @@ def part_of(state: object, key: str) -> Any:  # noqa: ANN401 - whatever the user
 
 
 def zone_in(state: object) -> str:
-    """The zone that `guard_node` found last (`safe` before it ran): for `add_conditional_edges`."""
+    """The zone that `guard_node` found last (`safe` before it ran): for `add_conditional_edges`.
+
+    Args:
+        state: The graph's state.
+    """
     return str(current(part_of(state, STATE_KEY)).get("guard", {}).get("zone", "safe"))
 
 

@@ -216,5 +216,5 @@ def _check_labels(op: Op) -> None:
         named = [condition.path for condition in op.match_conditions or ()]
     for label in (label for labels in named for label in labels):
         if not isinstance(label, str) or not label or "." in label or "\0" in label:
-            msg = f"{label!r} is no label of a namespace: a string that is not empty, without a period or a NUL"
+            msg = f"{label!r} cannot be a label of a namespace: give a non-empty string without a period or a NUL"
             raise InvalidNamespaceError(msg)

@@ -83,7 +83,7 @@ def of_checkpoints(known: Known) -> Iterator[Fault]:
 
 
 def of_outcomes(known: Known, plan_border: Callable[[str], int | None]) -> Iterator[Fault]:
-    """Of the columns that outcomes have copies of, and of their plans; `plan_border` as of `of_plans`."""
+    """Of the columns that outcomes have copies of, and of their plans; `plan_border` as for `of_plans`."""
     outcomes = schema.outcomes
     for row in known.rows(outcomes):
         try:

@@ -149,7 +149,7 @@ def _known_class(message: object) -> type[BaseMessage]:
                 f" put them into additional_kwargs or the artifact of a {known.__name__}"
             )
             raise UnknownMessageError(msg)
-    msg = f"a {type(message).__qualname__} is no message that can be remembered; use LangChain's message classes"
+    msg = f"a {type(message).__qualname__} cannot be remembered as a message; use LangChain's message classes"
     raise UnknownMessageError(msg)
 
 

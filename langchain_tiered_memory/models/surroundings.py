@@ -7,13 +7,12 @@ either, by words and by estimates; that is a choice of the user's or a gap of th
 from __future__ import annotations
 
 import logging
-import warnings
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from langchain_tiered_memory.errors import ReducedFunctionWarning
+from langchain_tiered_memory.errors import ReducedFunctionWarning, warn_caller
 from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings, find_minilm, may_download
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.reports import MemoryStatus
@@ -74,8 +73,8 @@ def look_around(
     """See what is there, without loading any of it.
 
     Args:
-        embeddings: As of `TieredMemory.open`.
-        chroma: As of `TieredMemory.open`.
+        embeddings: As for `TieredMemory.open`.
+        chroma: As for `TieredMemory.open`.
         counter: The counter that was found, where none was asked for; else `None`: what a user chose is no gap.
         path: The SQLite file, if the database is one.
         in_memory: Whether the database ends with the process.
@@ -123,13 +122,13 @@ def look_around(
     return Surroundings(embedder=embedder, chroma=place, gaps=tuple(gaps))
 
 
-def announce(gaps: tuple[Gap, ...], *, stacklevel: int) -> None:
+def announce(gaps: tuple[Gap, ...]) -> None:
     """Say each gap once in a program: as a Python warning, which shows where nothing is configured, and in the log."""
     for gap in gaps:
         if str(gap) not in _said:
             _said.add(str(gap))
             logger.warning("%s", gap)
-            warnings.warn(str(gap), ReducedFunctionWarning, stacklevel=stacklevel + 1)
+            warn_caller(str(gap), ReducedFunctionWarning)
 
 
 def versions() -> dict[str, str]:

@@ -230,7 +230,7 @@ def _unknown(session_id: str, wanted: str, track: str | None) -> NotFoundError:
 
 
 def summary_named(runtime: Runtime, session_id: str, wanted: str, *, track: str, alone: bool) -> Summary:
-    """The one summary that is named as of `expand`.
+    """The one summary that is named as for `expand`.
 
     Raises:
         NotFoundError: when the session has no such summary.

@@ -98,7 +98,7 @@ class Run(ShownHandle):
         A run that nobody had a part in for the time of warm was left: it is ended, and another is started.
 
         Raises:
-            PinLimitError: as of `start`.
+            PinLimitError: as for `start`.
         """
         runtime = self._runtime
         known = RunSoFar.from_json(runtime.store.kept_files.under_way(self._ref()))
@@ -238,12 +238,12 @@ class Run(ShownHandle):
         Args:
             path: What it is called; it need not be a path on this machine.
             content: All of it.
-            pinned: As of `open`.
+            pinned: As for `open`.
 
         Raises:
             FileRefusedError: when it is a file of the memory itself; `FileTooLargeError` when it is larger than
                 `tiers.largest_bytes`.
-            PinLimitError: as of `open`.
+            PinLimitError: as for `open`.
         """
         with self._monitor.timed() as note:
             opened = keep_file(self._runtime, self._ref(), str(path), content, pinned=pinned)

@@ -82,6 +82,9 @@ class RunVerbs(SessionCore):
     def finish_task(self, task_id: Name) -> Task:
         """Finish a task; what was said of it may be condensed from now on. Every fifth one is a checkpoint.
 
+        Args:
+            task_id: As for `start_task`.
+
         Raises:
             NotFoundError: when no such task was started.
         """
@@ -97,7 +100,7 @@ class RunVerbs(SessionCore):
 
         Args:
             name: Yours for it.
-            project: As of `checkpoint`.
+            project: As for `checkpoint`.
         """
         core = self.core
         refuse_whole_session(core, "phase")
@@ -118,7 +121,7 @@ class RunVerbs(SessionCore):
 
         Args:
             operation: What it is.
-            project: As of `checkpoint`.
+            project: As for `checkpoint`.
 
         Raises:
             StorageError: when the checkpoint cannot be written: the operation had better wait.
@@ -190,9 +193,12 @@ class RunVerbs(SessionCore):
     aread_checkpoint = off_loop_twin(read_checkpoint)
 
     def restore(self, checkpoint_id: Name | None = None) -> RestoreReport:
-        """Put tasks, phase, pins and views back as a checkpoint has them: the newest sound one, if none is named.
+        """Put tasks, phase, pins and views back as a checkpoint has them.
 
         No message is removed: those that were said since are named in the report, as are files that changed.
+
+        Args:
+            checkpoint_id: Which one; `None`: the newest sound one.
 
         Raises:
             CheckpointError: when there is none, or the named one is damaged.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
 from typing import Any
 
@@ -13,7 +12,7 @@ from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.compaction.thresholds import advised
 from langchain_tiered_memory.context.ledgers import costs, diff, dropped, outcomes, undo
 from langchain_tiered_memory.driver import flow_twin, off_loop_twin, run
-from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.errors import UnknownMessageError, warn_caller
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.recall.detail import detail_of
@@ -90,7 +89,7 @@ class TrackVerbs(SessionCore):
         """The messages that a summary stands for, quoted within `max_tokens`, whatever its level.
 
         Args:
-            summary_id: A summary's id or a message's, or how it begins, as of `expand`.
+            summary_id: A summary's id or a message's, or how it begins, as for `expand`.
             query: What is asked: the messages that answer it come first. Empty: from the beginning on.
             max_tokens: Of the quotes and their frame together.
 
@@ -111,11 +110,11 @@ class TrackVerbs(SessionCore):
             return
         named = ", ".join(map(repr, tracks[:_MOST_NAMED])) + (", ..." if len(tracks) > _MOST_NAMED else "")
         told = (
-            f"the session {self.session_id!r} has no message on its main track, and some on {len(tracks)} others "
-            f"({named}): read one with memory.session({self.session_id!r}, track={tracks[0]!r})"
+            f"the session {self.session_id!r} has no message on its main track, but on {named}: "
+            f"read one with memory.session({self.session_id!r}, track={tracks[0]!r})"
         )
         self.core.runtime.report(EventName.MESSAGES_ELSEWHERE, told, session_id=self.session_id, tracks=tracks)
-        warnings.warn(told, stacklevel=2)
+        warn_caller(told, UserWarning)
 
 
 def _decoded(entry: Entry) -> BaseMessage:
@@ -195,6 +194,14 @@ class ViewVerbs(SessionCore):
     ) -> ViewDiff:
         """What a condensation of a view would change now, due or not. Nothing is written, and no model is called.
 
+        Args:
+            query: What is asked; `None`: the last user message.
+            max_tokens: The budget of the whole request, in tokens; `None`: `settings.context.max_tokens`.
+            system: The system prompt of the call, for its size.
+            tools: The tools of the call, for their size.
+            model: The model of the call, or its name.
+            view: As for `context`.
+
         Raises:
             NotFoundError: when the session has no message yet.
             InvalidInputError: for a view that has nothing to condense, such as `recall`.
@@ -214,7 +221,11 @@ class ViewVerbs(SessionCore):
         )
 
     def outcomes(self, *, limit: Count = 50) -> list[Outcome]:
-        """What became of past condensations of this session's views, newest first."""
+        """What became of past condensations of this session's views, newest first.
+
+        Args:
+            limit: The most to give.
+        """
         return Outcomes(outcomes(self.core.checked, self.session_id, limit=limit, track=self.core.only_track))
 
     aoutcomes = off_loop_twin(outcomes)
@@ -226,7 +237,10 @@ class ViewVerbs(SessionCore):
     aledger = off_loop_twin(ledger)
 
     def diff(self, outcome_id: Name | None = None) -> ViewDiff:
-        """What a condensation changed in its view: the last one, if none is named.
+        """What a condensation changed in its view.
+
+        Args:
+            outcome_id: Which one, by the id of its outcome; `None`: the last.
 
         Raises:
             NotFoundError: when there is none.
@@ -237,9 +251,12 @@ class ViewVerbs(SessionCore):
     adiff = off_loop_twin(diff)
 
     def undo(self, outcome_id: Name | None = None) -> Outcome:
-        """Give a view back what it showed before a condensation: the last one, if none is named.
+        """Give a view back what it showed before a condensation.
 
         It is condensed again only when it does not fit its budget. Summaries stay; nothing is made anew.
+
+        Args:
+            outcome_id: Which one, by the id of its outcome; `None`: the last.
 
         Raises:
             NotFoundError: when there is nothing to undo.
@@ -260,6 +277,9 @@ class ViewVerbs(SessionCore):
         """The threshold that past condensations of this session speak for; `None` while they say nothing.
 
         It is followed by itself where `settings.condensation.thresholds.adaptive` is on.
+
+        Args:
+            profile: Whose threshold, as `thresholds.profiles` names them; `None`: the global one.
         """
         runtime, ref = self.core.checked, self.core.ref
         return advised(runtime, ref, profile, track=self.core.only_track) if ref is not None else None

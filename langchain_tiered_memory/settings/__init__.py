@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable  # noqa: TC003 - pydantic resolves it at run time
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.errors import SettingsError, warn_caller
 from langchain_tiered_memory.settings.base import Frozen
 from langchain_tiered_memory.settings.condensation import (
     CondensationSettings,
@@ -91,11 +90,11 @@ class PriceSettings(Frozen):
     """Money per million tokens, in any one currency."""
 
     input_per_million: float = Field(ge=0)
-    """Input that is not cached."""
+    """Price of a million input tokens that are not cached."""
     output_per_million: float = Field(ge=0)
-    """Output."""
+    """Price of a million output tokens."""
     cached_input_per_million: float | None = Field(default=None, ge=0)
-    """Input that the provider reads from its cache. `None`: `room.cached_price` decides."""
+    """Price of a million input tokens that the provider reads from its cache. `None`: `room.cached_price` decides."""
 
 
 class Settings(Frozen):
@@ -124,7 +123,8 @@ class Settings(Frozen):
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
     """Prices by model name, for the cost figures of `metrics()`."""
     busy_seconds: float = Field(default=30.0, gt=0)
-    """How long a write waits for a locked database. On PostgreSQL also how long an interrupted call is tried again."""
+    """Seconds that a write waits for a locked database, and that PostgreSQL is asked again after an interrupted
+    call."""
     file_mode: int | None = Field(default=PRIVATE_FILE_MODE, ge=0, le=0o777)
     """Permissions of new files, as `chmod` has them; by default for the owner alone. Folders are open to whoever may
     read their files. `None`: the process's umask decides. Existing files keep theirs."""
@@ -132,7 +132,7 @@ class Settings(Frozen):
     """Whether assembling, recall and condensing by a model are runs of their own in LangSmith, Studio and other tracers
     of LangChain, with inputs, outputs and token counts; never in a caller's streams."""
     default_window: int = Field(default=8192, ge=512)
-    """Window assumed for a condensing model that does not tell its own; a warning says so once."""
+    """Window, in tokens, that is assumed for a condensing model that does not tell its own. A warning says so once."""
 
     @classmethod
     @checked(SettingsError)
@@ -146,7 +146,7 @@ class Settings(Frozen):
             SettingsError: for another name.
         """
         if name == "frugal" or name == "thorough":  # noqa: PLR1714 - a type checker reads the names
-            warnings.warn(f"Settings.named({name!r}) goes: use 'balanced', and set its fields", FutureWarning, 2)
+            warn_caller(f"Settings.named({name!r}) goes: use 'balanced', and set its fields", FutureWarning)
             return cls.model_validate(_FORMER[name])
         return cls.model_validate(NAMED[name])
 

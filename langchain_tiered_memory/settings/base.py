@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_args
 
@@ -16,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from langchain_tiered_memory.errors import SettingsError, explain_validation
+from langchain_tiered_memory.errors import SettingsError, explain_validation, warn_caller
 from langchain_tiered_memory.types.arguments import MOST, as_paths, is_path
 
 
@@ -56,7 +55,7 @@ class Frozen(BaseModel):
     def _without_former(cls, values: Any) -> Any:  # noqa: ANN401 - whatever was given
         former = [name for name in cls.former if isinstance(values, Mapping) and name in values]
         for name in former:
-            warnings.warn(f"{cls.__name__}: {name} is not used any more, {cls.former[name]}", FutureWarning, 2)
+            warn_caller(f"{cls.__name__}: {name} is not used any more, {cls.former[name]}", FutureWarning)
         return {name: value for name, value in values.items() if name not in former} if former else values
 
     @field_validator("*", mode="before")

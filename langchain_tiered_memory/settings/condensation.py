@@ -18,8 +18,8 @@ class ThresholdSettings(Frozen):
     former = fixed("minimum", "maximum", "adaptive_minimum", "adaptive_maximum")
 
     percent: _Percent = 75.0
-    """Threshold where no profile says otherwise: 5 to 100. Anything else is warned of once and taken for the
-    default."""
+    """Threshold in percent of the window where no profile says otherwise: 5 to 100. Anything else is warned of once and
+    taken for the default."""
     profiles: dict[str, _Percent] = Field(default_factory=dict)
     """Thresholds by model name, or by the `profile` that a request names. -1 inherits `percent`."""
     adaptive: bool = False
@@ -113,13 +113,13 @@ class CondensationSettings(Frozen):
     at once, at no cost, and the model is asked for what a view shows or soon will, several summaries in one call;
     where a history fits its window, never."""
     batch_tokens: int = Field(default=32_000, ge=0)
-    """The most that one call for several summaries may read and write. The model's window bounds it too. 0: one call
+    """Most tokens that one call for several summaries may read and write. The model's window bounds it too. 0: one call
     for each summary."""
     model_from_level: int = Field(default=1, ge=1)
     """The lowest level that a condensing model writes. Below it summaries quote, and cost nothing: with 2 a model reads
     quotes of messages in the place of the messages, with 3 summaries of summaries."""
     tool_tokens: int | None = Field(default=400, ge=50)
-    """The most that a condensing model is shown of a tool's output, and of the calls of one message: head and tail.
+    """Most tokens that a condensing model is shown of a tool's output, and of the calls of one message: head and tail.
     `None`: all of it. Facts, search and the audit always have the whole."""
     on_last_request: Literal["auto", "always", "never"] = "auto"
     """Whether a call for several summaries may be the agent's last request with one message behind it, which the
@@ -138,17 +138,17 @@ class CondensationSettings(Frozen):
     keep_messages: int = Field(default=3, ge=1)
     """Newest messages that are never condensed or dropped."""
     foreground_seconds: float | None = Field(default=None, ge=0)
-    """How long a request waits for missing summaries when its view no longer fits. `None`: not at all while the
+    """Seconds that a request waits for missing summaries when its view no longer fits. `None`: not at all while the
     background worker runs, else 30 seconds."""
     breaker_failures: int = Field(default=3, ge=1)
     """Failures in a row after which a condensing model is left alone."""
     breaker_seconds: float = Field(default=60.0, gt=0)
-    """How long it is left alone. The time doubles with each further failure, up to `tree.max_backoff_seconds`."""
+    """Seconds that it is left alone. The time doubles with each further failure, up to `tree.max_backoff_seconds`."""
     max_calls_per_minute: int | None = Field(default=60, ge=1)
     """Most model calls for condensing in a minute, of one opened memory. `None`: no bound."""
     plugin_seconds: float = Field(default=30.0, gt=0)
-    """How long a plugin, validator, hook or collector may take before it is passed over."""
+    """Seconds that a plugin, validator, hook or collector may take before it is passed over."""
     cache_lifetime_seconds: float | None = Field(default=None, gt=0)
-    """How long the provider keeps a prompt cache. If it is known, a view past three quarters of its threshold is
+    """Seconds that the provider keeps a prompt cache. If it is known, a view past three quarters of its threshold is
     condensed when the cache has run out anyway, instead of a little later. `None`: five minutes count, for
     `on_last_request` alone."""

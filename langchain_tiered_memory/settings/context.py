@@ -36,13 +36,13 @@ class SectionShares(Frozen):
     """Caps, as shares of `max_tokens`, on what a section shows for its own sake. Unused room is passed on."""
 
     user_queries: float = Field(default=0.05, ge=0, le=1)
-    """Earlier user messages that the recent part no longer shows."""
+    """Share of the budget for earlier user messages that the recent part no longer shows."""
     recent_turns: float = Field(default=0.05, ge=0, le=1)
-    """The recent part never gets less than this."""
+    """The least share of the budget for the recent part."""
     code_results: float = Field(default=0.10, ge=0, le=1)
-    """Recalled entries that are code or tool output."""
+    """Share of the budget for recalled entries that are code or tool output."""
     level_1_summaries: float = Field(default=0.10, ge=0, le=1)
-    """Recalled level-1 summaries."""
+    """Share of the budget for recalled level-1 summaries."""
 
 
 class ContextSettings(Frozen):
@@ -58,17 +58,17 @@ class ContextSettings(Frozen):
     )
 
     max_tokens: int = Field(default=8000, ge=1)
-    """Budget of one context if the call names none. A model with a smaller window gets less."""
+    """Token budget of one context if the call names none. A model with a smaller window gets less."""
     window_share: float | None = Field(default=None, gt=0, le=1)
     """Each context stays below this share of a known window less its answer, whatever budget is named; its zone is
     measured by the same. 0.7 keeps every request in the zone safe. `None`: all that leaves room for the answer."""
     reserved_output_tokens: int = Field(default=4096, ge=0)
-    """Kept free in a model's window for its answer, if the model does not tell its own maximum."""
+    """Tokens kept free in a model's window for its answer, if the model does not tell its own maximum."""
     keep_recent_tokens: int = Field(default=2000, ge=0)
-    """Recent messages that remain after a condensation, up to a quarter of the budget. They grow from there to the hard
-    limit."""
+    """Tokens of recent messages that remain after a condensation, up to a quarter of the budget. They grow from there
+    to the hard limit."""
     keep_user_messages: int = Field(default=3, ge=1)
-    """Latest user messages that are always shown."""
+    """How many of the latest user messages are always shown."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget that recall may take beside a `query` of the caller (default view)."""
     talk_recall_share: float = Field(default=0.25, ge=0, le=1)
@@ -76,18 +76,19 @@ class ContextSettings(Frozen):
     every turn. A brief question that matches much may take twice that, within `recall_share`; small talk and long
     messages take a twentieth."""
     cover_share: float = Field(default=0.17, ge=0, lt=1)
-    """The most that summaries of what is older take; beside a `query` of the caller 12 %, beside work on files 6 %."""
+    """The largest share of the budget for summaries of what is older; beside a `query` of the caller 12 %, beside work
+    on files 6 %."""
     facts_share: float = Field(default=0.305, ge=0, lt=1)
-    """The most that the list of facts takes; beside a `query` of the caller 8 %, for recall brings the others, and
-    beside work on files `files.facts_share`. With more, views are condensed more often."""
+    """The largest share of the budget for the list of facts; beside a `query` of the caller 8 %, for recall brings the
+    others, and beside work on files `files.facts_share`. With more, views are condensed more often."""
     goal_share: float = Field(default=0.10, ge=0, le=1)
-    """The most that the goal takes."""
+    """The largest share of the budget for the goal."""
     pins_share: float = Field(default=0.20, ge=0, le=1)
-    """The most that pinned messages take. Those beyond it are named, and can be expanded."""
+    """The largest share of the budget for pinned messages. Those beyond it are named, and can be expanded."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""
     selection_threshold_tokens: int = Field(default=2000, ge=0)
-    """With `older="selection"`: with less room than this, the top level alone."""
+    """With `older="selection"`: with fewer tokens left than this, the top level alone."""
     selection_share: float = Field(default=0.6, gt=0, le=1)
     """With `older="selection"`: share of the room for recent level-2 summaries."""
     shares: SectionShares = Field(default_factory=SectionShares)
@@ -114,10 +115,11 @@ class RecallSettings(Frozen):
     passage_words: int = Field(default=100, ge=10)
     """Longest passage of a message, in words."""
     sitting_gap_seconds: float = Field(default=14400.0, gt=0)
-    """A pause of this length, or another day, starts a new dated sitting."""
+    """A pause of so many seconds, or another day, starts a new dated sitting."""
     chroma_seconds: float = Field(default=5.0, gt=0)
-    """Longest wait for one answer of a Chroma server. A silent server costs it once. Until it answers again, words
-    answer at once and the server is asked in the background; `flush()` and `verify()` wait half a second."""
+    """Longest wait, in seconds, for one answer of a Chroma server. A silent server costs it once. Until it answers
+    again, words answer at once and the server is asked in the background; `flush()` and `verify()` wait half a
+    second."""
     chroma_documents: bool = False
     """Keep the texts in Chroma too. Off, what is forgotten leaves no text there."""
 
@@ -138,8 +140,8 @@ class RoomSettings(Frozen):
     """Tokens that file work may fill in any case, beside a share of the room: what an agent has at hand is not smaller
     in a small window."""
     extra_share: float = Field(default=0.25, ge=0)
-    """How much dearer a turn may be than the cheapest one for what is kept besides, on average until the next
-    condensation. 0 keeps no more than the least."""
+    """How much dearer a turn may be than the cheapest, as a share of its price, for what is kept besides, until the
+    next condensation. 0 keeps no more than the least."""
     grows_to: Literal["limit", "cheapest"] = "cheapest"
     """`limit`: a view grows as far as it may. `cheapest`: it grows only until turns cost `extra_share` more than at the
     cheapest size; a history that would fit may then be condensed."""

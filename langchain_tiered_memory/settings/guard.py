@@ -27,13 +27,13 @@ class GuardSettings(Frozen):
     prune_to: float = Field(default=0.70, gt=0, le=1)
     """Size of a pruned context, as a share of the limit."""
     score_threshold: int = Field(default=30, ge=0)
-    """An undecided item stays while its score is higher."""
+    """An undecided item stays while its score, in points, is higher."""
     score_step: int = Field(default=5, ge=1)
-    """Step by which the threshold is raised while the context is too large."""
+    """Points by which the threshold is raised while the context is too large."""
     masks_outputs: bool = True
     """Mask tool outputs before anything else leaves a view: those that a later one repeats or replaces, then giants."""
     window: int | None = Field(default=None, ge=64)
-    """The model's window, if its profile does not tell it, or tells it wrongly."""
+    """The model's window in tokens, if its profile does not tell it, or tells it wrongly."""
 
     @model_validator(mode="before")
     @classmethod
@@ -60,7 +60,7 @@ class CheckpointSettings(Frozen):
     tasks: int | None = Field(default=5, ge=1)
     """Save after so many finished tasks."""
     seconds: float | None = Field(default=1800.0, gt=0)
-    """Save when the last checkpoint is older. This is noticed at the next request."""
+    """Save when the last checkpoint is older than so many seconds. This is noticed at the next request."""
     operations: tuple[str, ...] = ("major_refactor", "large_merge")
     """Operations that `Session.before()` takes for risky."""
     keep: int = Field(default=20, ge=1)

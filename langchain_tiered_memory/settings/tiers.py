@@ -19,9 +19,9 @@ class TierRule(Frozen):
     files: int = Field(ge=1)
     """Most files in the tier, at any moment."""
     seconds: float = Field(gt=0)
-    """Time without an access after which a file goes to the next tier."""
+    """Seconds without an access after which a file goes to the next tier."""
     files_after_cleanup: int = Field(ge=0)
-    """Files that the aggressive cleanup leaves."""
+    """How many files the aggressive cleanup leaves."""
 
     @model_validator(mode="after")
     def _shrinks(self) -> TierRule:
@@ -48,9 +48,9 @@ class TierSettings(Frozen):
     strategies: tuple[Strategy, ...] = ("compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete")
     """What an optimisation tries, in this order, until the tiers are below `optimise_share`."""
     collect_seconds: float = Field(default=300.0, gt=0)
-    """How often unused files go to the next tier."""
+    """Seconds between two moves of unused files to the next tier."""
     optimise_seconds: float = Field(default=900.0, gt=0)
-    """How often the tiers are optimised."""
+    """Seconds between two optimisations of the tiers."""
     optimise_share: float = Field(default=0.75, gt=0, le=1)
     """Share of what hot and warm may hold together, from which an optimisation has something to do."""
     alert_share: float = Field(default=0.80, gt=0, le=1)
@@ -58,15 +58,15 @@ class TierSettings(Frozen):
     cleanup_share: float = Field(default=0.90, gt=0, le=1)
     """Share of the same, above which the aggressive cleanup comes, if no strategy helped."""
     archive_seconds: float = Field(default=3600.0, gt=0)
-    """Age after which a checkpoint is packed more densely."""
+    """Age in seconds after which a checkpoint is packed more densely."""
     log_seconds: float = Field(default=600.0, gt=0)
-    """How often a run's figures are logged."""
+    """Seconds between two lines of a run's figures in the log."""
     roots: Paths = ()
     """Folders whose files a run may open; links are followed first. If empty: `checkpoints.roots`."""
     largest_bytes: int = Field(default=2_000_000, ge=1)
-    """Size above which a file is refused: it would fill a model's window many times."""
+    """Bytes above which a file is refused: it would fill a model's window many times."""
     dictionary_bytes: int = Field(default=32_768, ge=0)
-    """Size of a dictionary that is trained on a session's files to compress them. 0: none is trained."""
+    """Bytes of a dictionary that is trained on a session's files to compress them. 0: none is trained."""
     critical: Paths = ()
     """Files that a run loads and pins when it starts."""
 

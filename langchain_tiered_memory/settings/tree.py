@@ -19,15 +19,15 @@ class LevelSettings(Frozen):
     tokens: int | None = Field(default=None, ge=1)
     """Tokens of the messages; above level 1, of the waiting summaries."""
     seconds: float | None = Field(default=None, gt=0)
-    """Time that the messages span. Level 1 only."""
+    """Seconds that the messages span. Level 1 only."""
     strategy: Literal["detailed", "concise", "thematic", "chronological", "executive", "technical", "handoff"]
     """Which prompt is used, and which sections the text has."""
     target_ratio: float = Field(gt=0, le=1)
     """Largest size of a summary, as a share of its sources' tokens. The model is asked for a little less."""
     max_tokens: int = Field(ge=16)
-    """Largest size of a summary of this level. It never has more tokens than its source."""
+    """Largest size of a summary of this level, in tokens. It never has more than its source."""
     min_tokens: int = Field(default=0, ge=0)
-    """Size that a summary may have whatever the ratio says, unless its source is shorter."""
+    """Tokens that a summary may have whatever the ratio says, unless its source is shorter."""
 
     @model_validator(mode="after")
     def _has_a_trigger(self) -> LevelSettings:
@@ -78,18 +78,18 @@ class TreeSettings(Frozen):
     temperature: float | None = Field(default=0.3, ge=0, le=2)
     """Temperature of the condensing model. `None` leaves the model as it is."""
     deadline_seconds: float | None = Field(default=120.0, gt=0)
-    """How long one answer of the condensing model is awaited. `None` leaves it to the model's own timeout."""
+    """Seconds to wait for one answer of the condensing model. `None` leaves it to the model's own timeout."""
     attempts: int = Field(default=3, ge=1)
     """Failed attempts before the extractive condenser writes a degraded summary instead."""
     backoff_seconds: float = Field(default=5.0, ge=0)
-    """Wait after the first failed attempt. It doubles with each further one."""
+    """Seconds to wait after the first failed attempt. The wait doubles with each further one."""
     max_backoff_seconds: float = Field(default=3600.0, gt=0)
-    """Longest wait between attempts, and between remakes of a degraded summary."""
+    """Longest wait, in seconds, between attempts and between remakes of a degraded summary."""
     lease_seconds: float = Field(default=300.0, gt=0)
-    """How long a worker may take over one summary before another worker picks it up."""
+    """Seconds that a worker may take over one summary before another worker picks it up."""
     idle_seconds: float | None = Field(default=None, gt=0)
-    """A pause of this length ends a level-1 chunk of two or more messages, whatever the triggers say. `None`: no pause
-    does."""
+    """A pause of so many seconds ends a level-1 chunk of two or more messages, whatever the triggers say. `None`: no
+    pause does."""
     on_finished_task: bool = True
     """End a level-1 chunk when a task ends (`Session.finish_task`)."""
     semantic_deduplication: bool = True

@@ -406,7 +406,7 @@ class Database(forks.AtFork):
         self.require_writable()
         self._shared.end()
         if self._file is None:
-            msg = f"{self.label} is no file that has a key"
+            msg = f"{self.label} is not a file that has a key"
             raise SettingsError(msg)
         with self._alone(self._writing):
             try:

@@ -152,7 +152,7 @@ def encrypt_copy(plain: Path, encrypted: Path, ask: KeySource) -> None:
     with plain.open("rb") as file:
         is_plain = file.read(len(_PLAIN_BEGINNING)) == _PLAIN_BEGINNING
     if not is_plain:
-        msg = f"{plain} is no plain SQLite database: nothing was copied"
+        msg = f"{plain} is not a plain SQLite database: nothing was copied"
         raise StorageError(msg)
     key = FileKey(ask)
     driver = driver_of(key)

@@ -39,7 +39,7 @@ _WORDS: dict[type[StorageError], str] = {
         "threads instead of opening many, or put a pooler in front."
     ),
     NotOurDatabaseError: (
-        "{where} is no database of ours, or is damaged: {said}. Restore it from a copy, or open another one."
+        "{where} is not a database of this package, or is damaged: {said}. Restore it from a copy, or open another one."
     ),
     StorageFullError: "no room left for {where}: {said}. Nothing of this call was written; free space and retry.",
     ReadOnlyError: (

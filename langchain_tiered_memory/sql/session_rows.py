@@ -87,7 +87,7 @@ def ensure_session(
     """The locked row of a session, made where there is none; opened again where it was closed.
 
     `before` gives columns that a new row goes on with, where one of that name was there before; `begun_by` and
-    `checkpointer` are as of `remember`. Raises `MixedOwnersError` when it is another user's.
+    `checkpointer` are as for `remember`. Raises `MixedOwnersError` when it is another user's.
     """
     for _ in range(_ATTEMPTS):
         row = connection.execute(_LOCKED, {"digest": digest_of(session_id)}).mappings().one_or_none()

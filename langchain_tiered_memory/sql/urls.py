@@ -22,7 +22,7 @@ def url_of(where: str | Path | None) -> URL:
     try:
         url = make_url(where)
     except (ArgumentError, ValueError) as error:
-        msg = f"{_PASSWORD.sub('***@', where)!r} is no database URL: give a path, or a sqlite or postgresql URL"
+        msg = f"{_PASSWORD.sub('***@', where)!r} is not a database URL: give a path, or a sqlite or postgresql URL"
         raise SettingsError(msg) from error
     backend = url.get_backend_name()
     if backend in ("postgresql", "postgres"):

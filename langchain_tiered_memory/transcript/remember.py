@@ -58,7 +58,7 @@ def remember(
 ) -> tuple[list[str], Appended | None]:
     """Write messages and give the ids of those that stand in the transcript now: what was forgotten stays out.
 
-    The session is made where it does not exist; `session_id` to `task` are as of `Session.add_messages`, and a task
+    The session is made where it does not exist; `session_id` to `task` are as for `Session.add_messages`, and a task
     that is not given is the one started last on this track. `sent_tokens` are the raw tokens of the request that
     the last message answers, which teach the calibration. `begun_by` is the place in a graph whose sub-agent begins
     the session with it, and `checkpointer` what of LangGraph keeps the conversation too. Where one of `new_ids` is
@@ -133,7 +133,7 @@ def _seconds(moment: object) -> float:
         return aware.timestamp()
     if isinstance(moment, float | int) and not isinstance(moment, bool) and _EARLIEST <= moment <= _LATEST:
         return float(moment)
-    msg = f"{moment!r} is no time: give a datetime, or seconds since the epoch"
+    msg = f"{moment!r} is not a time: give a datetime, or seconds since the epoch"
     raise InvalidInputError(msg)
 
 

@@ -116,7 +116,7 @@ class CheckpointInfo:
     archived: bool = False
     """Whether it is kept more densely, for its age; it is read and restored as any other."""
     alone: bool = False
-    """As of `MemoryCheckpoint`."""
+    """As for `MemoryCheckpoint`."""
 
 
 DifferenceKind: TypeAlias = Literal[

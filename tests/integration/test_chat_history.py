@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,7 +29,7 @@ from tests.call_styles import CALL_STYLES, CallStyle
 from tests.memory_builders import conversation, open_memory, quick_settings, store_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from langchain_core.runnables import Runnable, RunnableConfig
@@ -611,11 +612,7 @@ def test_summaries_are_made_behind_the_turn_and_never_in_it() -> None:
         assert condensing.calls
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """LangChain says at each construction that this class will go."""
-    import warnings  # noqa: PLC0415 - only here
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*deprecated.*")
-        yield
+def test_nobody_is_warned_of_a_class_that_he_has_not_named() -> None:
+    with open_memory() as memory, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with_tiered_history(numbered(), memory).invoke("hello", config())

@@ -67,7 +67,7 @@ def test_every_command_explains_itself(command: str) -> None:
     shown = called(command, "--help")
     assert shown.exit_code == 0
     assert "Usage" in shown.output
-    assert "bool" not in shown.output, "a switch has no type to show"
+    assert not re.search(r"<\w|\{|\b(bool|str|int)\b|list\[", shown.output), "Python's types are nothing for a shell"
 
 
 def test_the_policy_is_printed_in_tokens_of_a_budget_and_as_json() -> None:

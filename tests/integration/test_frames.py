@@ -34,7 +34,7 @@ def test_facts_hits_outcomes_and_costs_are_rows_with_times() -> None:
 
 def test_what_is_no_record_is_refused() -> None:
     pytest.importorskip("pandas")
-    with pytest.raises(InvalidInputError, match="no record"):
+    with pytest.raises(InvalidInputError, match="not a record"):
         to_frame(["text"])
 
 

@@ -117,6 +117,7 @@ def test_another_name_is_a_typed_error_that_names_them_all(name: str) -> None:
 
 
 def test_who_had_masks_off_has_them_off() -> None:
-    with pytest.warns(FutureWarning, match="masks_outputs"):
+    with pytest.warns(FutureWarning, match="masks_outputs") as warned:
         settings = GuardSettings.model_validate({"masks": {"enabled": False}})
+    assert warned[0].filename == __file__, "it points at the line of the caller, not into pydantic"
     assert not settings.masks_outputs

@@ -102,7 +102,7 @@ def test_a_share_out_of_range_is_a_typed_error(share: Any) -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "<recalled>", "x" * 61, None, 7, "-a", "a\n"])
 def test_a_name_that_is_none_is_a_typed_error(name: Any) -> None:
-    with open_memory() as memory, pytest.raises(SectionError, match="no name of a section"):
+    with open_memory() as memory, pytest.raises(SectionError, match="cannot name a section"):
         memory.sections.register(Saying(name, lambda _: ""))
 
 

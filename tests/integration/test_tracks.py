@@ -155,8 +155,9 @@ def test_a_session_without_messages_on_its_main_track_says_on_which_tracks_they_
         assert told(memory.session("s"), "tracks", call_style) == []
         assert told(memory.session("s"), "messages", call_style) == []
         memory.session("s", track="chat").add_messages([HumanMessage("hello"), AIMessage("hi")])
-        with pytest.warns(UserWarning, match=r"no message on its main track.*'chat'.*track='chat'"):
+        with pytest.warns(UserWarning, match=r"no message on its main track.*'chat'.*track='chat'") as warned:
             assert told(memory.session("s"), "messages", call_style) == []
+        assert call_style == "async" or warned[0].filename == __file__, "it points at who called the verb"
         (event,) = [one for one in events if one.name == "messages_elsewhere"]
         assert event.details["tracks"] == ["chat"]
         with warnings.catch_warnings():

@@ -186,7 +186,7 @@ class SectionRegistry:
 def _checked(section: ContextSection) -> tuple[str, float]:
     name, share = getattr(section, "name", None), getattr(section, "share", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        msg = f"{name!r} is no name of a section: letters, digits, '_' and '-', at most 60 of them"
+        msg = f"{name!r} cannot name a section: use letters, digits, '_' and '-', at most 60 of them"
         raise SectionError(msg)
     if not callable(getattr(section, "render", None)):
         msg = f"the section {name!r} has no method render(question)"

@@ -5,7 +5,6 @@ Middlewares that summarise a second time are noticed by what they leave in a req
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.config import get_config
 
-from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.errors import InvalidInputError, warn_caller
 from langchain_tiered_memory.events import EventName
 
 if TYPE_CHECKING:
@@ -166,5 +165,5 @@ def is_summarised(state: Mapping[str, Any], *messages: Iterable[BaseMessage]) ->
 def warn_of_summaries(runtime: Runtime, session_id: str) -> None:
     """Say once, as a Python warning and as an event, that two summarise."""
     if runtime.view_cache.first_time("second_summarizer"):
-        warnings.warn(_WARNING, UserWarning, stacklevel=2)
+        warn_caller(_WARNING, UserWarning)
         runtime.report(EventName.SECOND_SUMMARIZER, _WARNING, session_id=session_id)

@@ -164,6 +164,13 @@ def checkpoint_run(
 ) -> MemoryCheckpoint:
     """Save how the run stands, together with the id of the LangGraph checkpoint that the present step began with.
 
+    Args:
+        memory: The memory, or what gives it when it is called.
+        config: Of the present step: it names the thread.
+        reason: Why it is saved, as `Session.checkpoints()` tells it.
+        project: As for `Session.checkpoint`.
+        user_key: The config's key of the user whose session it is.
+
     Raises:
         InvalidInputError: when the config has no `thread_id`, or `project` is no JSON.
         NotFoundError: when the session has nothing to save yet.

@@ -9,6 +9,7 @@ from contextlib import aclosing, closing
 from contextvars import copy_context
 from typing import Any, cast
 
+from langchain_core._api import suppress_langchain_deprecation_warning
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableWithMessageHistory
 from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
@@ -110,23 +111,24 @@ def with_tiered_history(
     remember = RunnableLambda(opening.open, opening.aopen).with_config(run_name="remember_and_load")
     # Pydantic's plugin for type checkers knows no constructor that a base class writes by hand.
     runs: type[RunnableWithMessageHistory] = RunnableWithTieredHistory
-    return runs(
-        _OneTurn(bound=remember | inner),
-        history_of,
-        input_messages_key=input_messages_key,
-        output_messages_key=output_messages_key,
-        history_messages_key=history_messages_key,
-        history_factory_config=[
-            ConfigurableFieldSpec(
-                id=session_key,
-                annotation=str,
-                name="Session",
-                description="Which session of the memory this call belongs to.",
-                default="",
-                is_shared=True,
-            )
-        ],
-    )
+    with suppress_langchain_deprecation_warning():  # of a class that the caller has not named
+        return runs(
+            _OneTurn(bound=remember | inner),
+            history_of,
+            input_messages_key=input_messages_key,
+            output_messages_key=output_messages_key,
+            history_messages_key=history_messages_key,
+            history_factory_config=[
+                ConfigurableFieldSpec(
+                    id=session_key,
+                    annotation=str,
+                    name="Session",
+                    description="Which session of the memory this call belongs to.",
+                    default="",
+                    is_shared=True,
+                )
+            ],
+        )
 
 
 class RunnableWithTieredHistory(RunnableWithMessageHistory):

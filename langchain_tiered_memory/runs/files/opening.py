@@ -95,7 +95,7 @@ def keep_file(
     Raises:
         FileRefusedError: when it is the name of a file of the memory itself.
         FileTooLargeError: when it is too large to be kept.
-        PinLimitError: as of `open_file`.
+        PinLimitError: as for `open_file`.
     """
     if runtime.store.disk.own.has(Path(path)):
         msg = f"{path!r} cannot be kept: it is a file of this memory itself"

@@ -40,8 +40,12 @@ Embed: TypeAlias = Callable[[list[str]], list[list[float]] | None]
 def measures_of(job: CondenseJob, text: str, wanted: Collection[str], *, embed: Embed) -> dict[str, float]:
     """The measures of `wanted` that can be taken of a summary.
 
-    They are `identifiers` (share of the sources' that it keeps), `grounded` and `covered` (see `ValidationSettings`),
-    `loss` (see `Summary.information_loss`) and `meaning` (cosine with its sources).
+    Args:
+        job: What it was written for.
+        text: The summary.
+        wanted: Of `identifiers` (share of the sources' that it keeps), `grounded` and `covered` (see
+            `ValidationSettings`), `loss` (see `Summary.information_loss`) and `meaning` (cosine with its sources).
+        embed: As for `similar_meaning`.
     """
     texts = [source.text for source in job.sources]
     found: dict[str, float | None] = {}

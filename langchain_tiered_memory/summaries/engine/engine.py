@@ -343,10 +343,10 @@ class CondensationEngine:
     ) -> Flow[list[GivenPart | None]]:
         """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
 
-        `below` and `standing` are as of `Batches.written`.
+        `below` and `standing` are as for `Batches.written`.
 
         Raises:
-            CondensationError: when no model answered. As of `condense`.
+            CondensationError: when no model answered. As for `condense`.
         """
         try:
             return (yield from self._batches.written(prepared, below, standing=standing))
@@ -356,7 +356,7 @@ class CondensationEngine:
             raise
 
     def finish(self, prepared: Prepared, given: GivenPart | None = None) -> Flow[Condensed]:
-        """The summary of a prepared job: what a call for several gave, where that is taken, else as of `condense`."""
+        """The summary of a prepared job: what a call for several gave, where that is taken, else as for `condense`."""
         job, context = prepared.job, prepared.context
         try:
             condensed, by = yield from self._chain.first_of(prepared.candidates, job, context, part=given)

@@ -138,7 +138,7 @@ class FactStore:
     ) -> list[Fact]:
         """The facts whose words match a question best, best first, by BM25 over the facts of the session.
 
-        On one track, or on all; those that do not hold any more with `superseded_too`. `fresh` is as of `best`.
+        On one track, or on all; those that do not hold any more with `superseded_too`. `fresh` is as for `best`.
         """
         wanted = list(dict.fromkeys(analyse(query)))
         held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track, fresh=fresh, once=True)

@@ -128,7 +128,7 @@ def given_back(runtime: Runtime, *summaries: Summary, without: Collection[str] =
 def commit(
     runtime: Runtime, ref: SessionRef, work: Work, condensed: Condensed, *, follows: Collection[str] = ()
 ) -> bool:
-    """Make a text count, and tell of it; `False` where the lease was lost. `follows` is as of `Tree.commit`."""
+    """Make a text count, and tell of it; `False` where the lease was lost. `follows` is as for `Tree.commit`."""
     summary = work.summary
     written = replace(_written(runtime, work.job, condensed), from_tools=work.from_tools)
     if condensed.degraded:
