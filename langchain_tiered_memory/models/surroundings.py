@@ -114,7 +114,7 @@ def look_around(
         gaps.append(
             Gap(
                 what="token counts are estimates",
-                why="no encoding of tiktoken's is at hand",
+                why="tiktoken's encodings are not at hand",
                 remedy="`tiered-memory setup` fetches them; token_counter=... takes a counter of your own",
             )
         )

@@ -116,8 +116,8 @@ function callView() {
   state.place = Infinity;
   draw();
   const box = h("section", { class: "view" }, heading("What the model saw"),
-    h("p", { class: "lead" }, "Each message of the assistant is a call. Choose one to see what stood in its context, and ask after any message why it did or did not."),
-    data.contexts.length ? h("div", null, h("h3", null, "Put together with this page"), h("p", { class: "soft" }, "Contexts that this page was given, word for word and with their accounts."), data.contexts.map(contextCard)) : null,
+    h("p", { class: "lead" }, "Each message of the assistant is a call. Choose one to see what its context held, and ask of any message why it was there or not."),
+    data.contexts.length ? h("div", null, h("h3", null, "Contexts on this page"), h("p", { class: "soft" }, "Given when the page was made, word for word and with their accounts."), data.contexts.map(contextCard)) : null,
     h("div", { class: "line bar" }, data.tracks.length > 1 ? field("Track", tracks) : null, field("Call", number), back, forth), title, result);
   const open = (seq) => {
     const entry = data.bySeq.get(Number(seq));
@@ -135,7 +135,7 @@ function callTitle(call) {
   const { asked, track } = call;
   const turn = data.entries.filter((one) => one.track === track && one.role === "user" && one.seq < call.seq).length;
   return asked ? [`Call ${count(call.place + 1)} of ${count(call.of)}`, h("span", { class: "soft" }, ` · turn ${count(turn)} · wrote `), messageLink(asked.seq), h("span", { class: "soft" }, ` · `, time(asked.at))]
-    : ["The next call", h("span", { class: "soft" }, ` · after ${plural(call.of, "call")}: what would stand there now`)];
+    : ["The next call", h("span", { class: "soft" }, ` · after ${plural(call.of, "call")}: what it would be shown now`)];
 }
 
 function callReport(call) {
@@ -161,7 +161,7 @@ function callReport(call) {
 }
 
 function exactness({ decision, next, undone, index, lost }) {
-  const beside = " Not kept is what each request adds: system prompt, tools, what recall found, goal and pins of that moment.";
+  const beside = " What each request adds is not kept: system prompt, tools, what recall found, goal and pins of that moment.";
   if (!decision && !next) return `No decision about this track's view is kept: nothing was condensed, and every message stood word for word.${beside}`;
   if (lost) return "The view was changed, and its plan is not known any more: a message that it may speak of was forgotten, or another version wrote it. What stood in this call cannot be told.";
   if (!decision) return `This is what the first decision that is kept, at message ${count(next.last_seq)}, found.${beside}`;
@@ -237,7 +237,7 @@ const nameOf = (what) => {
 };
 
 function contextCard(one, at) {
-  const title = `Context ${count(at + 1)}: ${count(one.tokens)} of ${plural(one.max_tokens, "token")}; before anything was done ${count(one.guard.used_tokens)}, ${one.guard.zone}`;
+  const title = `Context ${count(at + 1)}: ${count(one.tokens)} of ${plural(one.max_tokens, "token")}; ${count(one.guard.used_tokens)} before it was made to fit, ${one.guard.zone}`;
   return later(title, () => h("div", null,
     table("Its account", ["section", "#tokens", "#at most", "in", "left out, and why"], one.sections.map((part) => [
       part.name, count(part.tokens), count(part.cap),

@@ -14,7 +14,7 @@ function factCard(fact, wanted) {
     h("p", { class: "line soft" }, badge(fact.kind), h("span", { dir: "auto" }, words(fact.speaker || WHO[fact.by])), time(fact.at),
       h("span", null, sources.length > 1 ? "from messages " : "from message ", sources.slice(0, 12).map((seq, at) => [at ? ", " : "", messageLink(seq)]),
         sources.length > 12 ? ` and ${count(sources.length - 12)} more` : ""),
-      fact.mentions > 1 ? h("span", null, `said or taken up ${count(fact.mentions)} times`) : null,
+      fact.mentions > 1 ? h("span", null, `mentioned ${count(fact.mentions)} times`) : null,
       fact.by_model ? h("span", null, "worded by a model") : null));
 }
 
@@ -24,7 +24,7 @@ function factsView() {
   const status = h("p", { class: "soft", role: "status", "aria-live": "polite" });
   const query = h("input", { type: "search", id: "fact-query", autocomplete: "off", dir: "auto" });
   const kind = choice("fact-kind", [["", "every kind"], ...[...new Set(data.facts.map((one) => one.kind))].sort().map((one) => [one, one])]);
-  const standing = choice("fact-standing", [["active", "facts that stand"], ["superseded", "facts that were replaced"], ["", "both"]]);
+  const standing = choice("fact-standing", [["active", "facts that hold"], ["superseded", "facts that were replaced"], ["", "both"]]);
   const search = () => {
     state.wanted = wordsOf(query.value);
     const shown = data.facts.filter((one) => (!kind.value || one.kind === kind.value) && (!standing.value || one.status === standing.value)
@@ -36,7 +36,7 @@ function factsView() {
     field("Search", query), field("Kind", kind), field("Show", standing));
   const cut = data.facts.length >= data.facts_cut ? note(`These are the ${count(data.facts_cut)} weightiest.`) : null;
   const box = h("section", { class: "view" }, heading("Facts"),
-    h("p", { class: "lead" }, "Statements with the messages that say them. A correction takes the place of what it corrects. What is not condensed yet has none."),
+    h("p", { class: "lead" }, "Statements with the messages that say them. A correction takes the place of what it corrects."),
     cut, form, status, list.host);
   search();
   return { box };

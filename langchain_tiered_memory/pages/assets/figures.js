@@ -13,19 +13,19 @@ function overviewView() {
   const faults = [["failed", "could not be written yet"], ["degraded", "written by a fallback, to be made again"], ["stale", "of messages that were edited since"]]
     .filter(([name]) => metrics[name]).map(([name, text]) => h("li", null, `${plural(metrics[name], "summary")} ${text}`));
   return { box: h("section", { class: "view" }, heading("Overview"),
-    h("p", { class: "lead" }, "From ", time(first.at), " to ", time(last.at), ". Nothing of it is lost; summaries stand for what a window has no room for."),
+    h("p", { class: "lead" }, "From ", time(first.at), " to ", time(last.at), ". Nothing is lost: summaries stand for what a window has no room for."),
     strata({ onpick: (one) => { location.hash = `#/summaries/${one.id}`; } }),
     h("div", { class: "tiles" },
       tile(count(metrics.messages), "messages", "messages", plural(metrics.tokens, "token")),
-      tile(count(finished), "summaries", "summaries", finished ? `the highest take ${share(metrics.overall_ratio)} less` : "none yet"),
-      tile(count(standing), "facts that stand", "facts", data.facts.length > standing ? `${count(data.facts.length - standing)} replaced` : null),
+      tile(count(finished), "summaries", "summaries", finished ? `the highest are ${share(metrics.overall_ratio)} shorter` : "none yet"),
+      tile(count(standing), "facts that hold", "facts", data.facts.length > standing ? `${count(data.facts.length - standing)} replaced` : null),
       tile(count(data.entries.filter((one) => one.role === "assistant").length), "calls", "calls", "what the model saw at each"),
       tile(count(data.outcomes.length), "condensations", "decisions", data.outcomes.length ? `the last at message ${count(data.outcomes[0].last_seq)}` : null),
       tile(count(data.checkpoints.length), "checkpoints", "checkpoints"),
       tile(count(data.files.length || data.touched.length), data.files.length ? "files kept" : "files touched", "files"),
       tile(metrics.cost === null ? count(metrics.spent.calls) : money(metrics.cost), metrics.cost === null ? "model calls for summaries" : "spent on summaries", "cost")),
     faults.length ? h("div", null, h("h3", null, "To look at"), h("ul", null, faults)) : null,
-    metrics.levels.length ? table("Summaries by level", ["level", "#summaries", "#tokens", "#stand for", "#less"],
+    metrics.levels.length ? table("Summaries by level", ["level", "#summaries", "#tokens", "#stand for", "#saved"],
       metrics.levels.map((one, at) => [`Level ${one.level}`, count(one.summaries), count(one.tokens), count(one.source_tokens), share(metrics.ratios[at])])) : null,
     data.tasks.length ? table("Tasks", ["task", "state", "started", "messages"], data.tasks.map((one) => [words(one.id), one.state, time(one.started_at),
       one.state === "waiting" ? "" : [messageLink(one.first_seq), one.last_seq ? [" to ", messageLink(one.last_seq)] : " on"]])) : null) };
@@ -51,7 +51,7 @@ function windowView() {
   const all = windowPoints();
   const known = all.filter((one) => one.limit);
   const limit = known.length ? known[known.length - 1].limit : null;
-  const intro = all.length ? "How full the window was, as far as checkpoints and condensations kept it. Calls between them left no figure."
+  const intro = all.length ? "How full the window was at checkpoints and condensations. Calls between them left no figure."
     : "Nothing is kept of how full the window was: no checkpoint was made, and nothing was condensed.";
   const columns = ["when", "at message", "#tokens", "#of the limit", "zone", "known from"];
   const rows = all.map((one) => [time(one.at), messageLink(one.seq), count(one.used), one.limit ? share(one.used / one.limit) : "",
@@ -60,22 +60,26 @@ function windowView() {
     all.length ? [chart(all, limit), later(`The same as a table: ${plural(all.length, "figure")}`, () => table("Window over time", columns, rows))] : null) };
 }
 
+// Of the limit: a history that a view is opened on may need many times as much, and would flatten all else.
+const TOP = 1.5;
+
 function chart(points, limit) {
   const [width, height] = [1000, 320];
   const last = Math.max(...points.map((one) => one.seq), 1);
-  const most = Math.max(limit ? limit * 1.05 : 0, ...points.map((one) => one.used)) || 1;
+  const largest = Math.max(...points.map((one) => one.used));
+  const most = (limit ? Math.min(Math.max(limit * 1.05, largest), limit * TOP) : largest) || 1;
   const x = (at) => (points[at].seq / last) * width;
-  const y = (tokens) => height - (tokens / most) * (height - 10);
+  const y = (tokens) => height - (Math.min(tokens, most) / most) * (height - 10);
   const bands = limit ? ZONES.map(([name, from], at) => {
     const until = at + 1 < ZONES.length ? ZONES[at + 1][1] * limit : most;
     return svg("rect", { class: `band ${name}`, x: 0, width, y: y(until), height: Math.max(y(from * limit) - y(until), 0) });
   }) : [];
   const path = points.map((one, at) => `${at ? "L" : "M"}${x(at).toFixed(1)} ${y(one.used).toFixed(1)}`).join("");
-  const label = `${plural(points.length, "figure")} from ${count(Math.min(...points.map((one) => one.used)))} to ${plural(Math.max(...points.map((one) => one.used)), "token")}${limit ? `, limit ${count(limit)}` : ""}`;
+  const label = `${plural(points.length, "figure")} from ${count(Math.min(...points.map((one) => one.used)))} to ${plural(largest, "token")}${limit ? `, limit ${count(limit)}` : ""}`;
   return h("figure", { class: "chart" }, svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
     bands, svg("path", { class: "curve", d: path })),
     h("figcaption", { class: "soft line" }, limit ? ZONES.map(([name, from]) => h("span", null, h("span", { class: `swatch band ${name}` }), `${name} from ${share(from)}`)) : "The limit of the window is not known: no checkpoint kept it.",
-      h("span", { class: "end" }, `messages 1 to ${count(last)}`, limit ? `, limit ${plural(limit, "token")}` : "")));
+      h("span", { class: "end" }, `messages 1 to ${count(last)}`, largest > most ? `, cut at ${share(TOP)}` : "", limit ? `, limit ${plural(limit, "token")}` : "")));
 }
 
 function checkpointCard(one) {
@@ -147,7 +151,7 @@ function costView() {
     plural(one.spent.input_tokens + one.spent.output_tokens, "token"), count(one.saved_tokens_per_call), count(one.calls_since), count(one.saved_tokens),
     one.breaks_even_after === null ? "never" : one.paid ? "paid" : `after ${plural(Math.ceil(one.breaks_even_after), "call")}`]);
   return { box: h("section", { class: "view" }, heading("Cost"),
-    h("p", { class: "lead" }, "What condensing took, and what calls were smaller by since."),
+    h("p", { class: "lead" }, "What condensing cost, and how much smaller it made calls since."),
     terms([
       ["Model calls", count(costs.spent.calls)],
       ["Tokens read", count(costs.spent.input_tokens)],
@@ -155,7 +159,7 @@ function costView() {
       ["Spent", priced ? money(costs.spent_cost) : "no price is set"],
       ["Tokens saved in calls since", count(costs.saved_tokens)],
       ["Saved", priced && costs.saved_cost !== null ? money(costs.saved_cost) : null],
-      ["Prompt caches begun anew", count(costs.prefix_breaks)],
+      ["Prompt caches restarted", count(costs.prefix_breaks)],
       ["Saved by each call over the whole history", metrics.saved_cost_per_call === null ? plural(metrics.tokens_saved, "token") : money(metrics.saved_cost_per_call)],
     ]),
     rows.length ? table("Condensations", ["decision", "when", "#took", "#saves per call", "#calls since", "#saved", "break-even"], rows) : null) };

@@ -53,7 +53,7 @@ function messageTools(entry) {
   return h("footer", { class: "line tools" },
     entry.role === "assistant" ? link("What the model saw", `calls/${entry.seq}`) : null,
     entry.answers ? answered(entry) : null,
-    above.length ? h("span", null, "told in ", summaryLink(above[0], `summary ${short(above[0])}`)) : null,
+    above.length ? h("span", null, "covered by ", summaryLink(above[0], `summary ${short(above[0])}`)) : null,
     mayChange ? liveTools(entry) : null);
 }
 

@@ -47,7 +47,7 @@ function summaryBadges(one) {
     one.degraded ? badge("written by a fallback", "warn") : null,
     one.stale ? badge("to be made again", "warn") : null,
     one.by_rules && one.model ? badge("by rules, until a model writes it") : null,
-    one.from_tools ? badge("holds what tools said") : null,
+    one.from_tools ? badge("with tool output") : null,
     one.verdict ? badge(`called ${one.verdict}`, one.verdict === "good" ? "" : "warn") : null,
     trackBadge(one.track),
   ];
@@ -110,7 +110,7 @@ function treeView() {
   host.append(...tops.map(summaryNode));
   const box = h("section", { class: "view" }, heading("Summaries"),
     h("p", { class: "lead" }, tops.length
-      ? "Each layer stands for the one below it; the ground is the messages. Open a summary to see what it was made of, down to the originals."
+      ? "Each layer stands for the one below it; the lowest is the messages. Open a summary to see what it was made of, down to the originals."
       : "No summary is finished yet."),
     tops.length ? strata({ onpick: pick }) : null, host,
     waiting.length ? h("div", null, h("h3", null, `${plural(waiting.length, "summary")} being made`), waiting.map(summaryNode)) : null,
