@@ -54,7 +54,7 @@ function summaryBadges(one) {
 }
 
 function summaryNode(one) {
-  const saved = one.source_tokens ? `, ${share(1 - one.tokens / one.source_tokens)} less` : "";
+  const saved = one.source_tokens ? `, ${share(1 - one.tokens / one.source_tokens)} saved` : "";
   const title = h("span", { class: "title" },
     h("span", { class: `level level-${Math.min(one.level, 4)}` }, `Level ${one.level}`), " ",
     h("span", null, span(one.first_seq, one.last_seq)), " ",
