@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.memory_builders import open_memory
-from tests.writers import LEASE_SECONDS, choices, doubled, mend_then_write, start
+from tests.writers import LEASE_SECONDS, choices, doubled, killed, mend_then_write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,21 +23,10 @@ def killed_rounds(where: str, *, vectors: bool, kills: int, seed: int) -> tuple[
     acknowledged: list[str] = []
     wrong: list[str] = []
     for number in range(kills):
-        child, pipe = start(mend_then_write, where, vectors, f"w{number}")
-        told: list[tuple[str, list[str]]] = []
         # One of four while it still opens, or looks after what the last one left; the others once they have written.
-        while number % 4 and not any(kind == "written" for kind, _ in told):
-            assert pipe.poll(60), "the writer does not get to its work"
-            told.append(pipe.recv())
-        time.sleep(chance.uniform(0.0, 0.4))
-        child.kill()
-        child.join(30)
-        with suppress(EOFError, OSError):
-            while pipe.poll(0):
-                told.append(pipe.recv())
-        for kind, what in told:
+        after, seconds = 2 if number % 4 else 0, chance.uniform(0.0, 0.4)
+        for kind, what in killed(mend_then_write, where, vectors, f"w{number}", after=after, seconds=seconds):
             (acknowledged if kind == "written" else wrong).extend(what)
-        pipe.close()
     return acknowledged, wrong
 
 
