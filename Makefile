@@ -13,13 +13,13 @@ setup: ## install the package with everything that its tests need
 	$(PYTHON) -m pip install -e '.[dev,benchmarks]'
 
 fast: ## the fast lane, ninety seconds: every test that is not marked slow
-	$(PYTHON) -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
+	$(PYTHON) -m pytest -m "not slow" --processes $(WORKERS)
 
 test: ## the whole suite, ten minutes: of what asks one thing in many places, the share that the day draws
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal
+	$(PYTHON) -m pytest --processes $(WORKERS)
 
 exhaustive: ## every row of every test, at every step: for a change of what writes
-	TIERED_MEMORY_EXHAUSTIVE=1 $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal
+	TIERED_MEMORY_EXHAUSTIVE=1 $(PYTHON) -m pytest --processes $(WORKERS)
 
 lint: ## look for faults of style and form; changes nothing
 	$(PYTHON) -m ruff check .

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import lanes
+from tests.processes import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks
 from tests.servers import NoServerError, postgres_server
 from tests.spread import EXHAUSTIVE
 from tests.store_builders import ENCRYPTED, open_store

@@ -172,9 +172,9 @@ def test_the_tasks_are_those_that_contributing_names() -> None:
 @pytest.mark.parametrize(
     ("task", "command"),
     [
-        ("fast", '$(PYTHON) -m pytest -m "not slow" -n $(WORKERS) --dist worksteal'),
-        ("test", "$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal"),
-        ("exhaustive", "TIERED_MEMORY_EXHAUSTIVE=1 $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal"),
+        ("fast", '$(PYTHON) -m pytest -m "not slow" --processes $(WORKERS)'),
+        ("test", "$(PYTHON) -m pytest --processes $(WORKERS)"),
+        ("exhaustive", "TIERED_MEMORY_EXHAUSTIVE=1 $(PYTHON) -m pytest --processes $(WORKERS)"),
         ("types", "$(PYTHON) -m mypy"),
         ("floors", ".ci/floors"),
         ("ci", ".ci/run"),
