@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.migrates]
 
-MOST = 10
+MOST = 6
 """Ends of one upgrade, unless every statement is asked for."""
 
 

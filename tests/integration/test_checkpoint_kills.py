@@ -14,6 +14,7 @@ from langchain_tiered_memory.runs.checkpoints import last_sound
 from tests.memory_builders import open_memory, ref_of, store_of
 from tests.run_builders import runtime_of
 from tests.run_writers import KEEP, looks_like, prepare, run_settings, save_swap_and_restore
+from tests.spread import EXHAUSTIVE, drawn
 from tests.writers import killed
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def killed_rounds(where: str, named: dict[str, str], *, kills: int, seed: int) -> list[str]:
+def killed_rounds(where: str, named: dict[str, str], *, kills: int) -> list[str]:
     """Start a writer and kill it, again and again, looking at what it leaves. Gives what any of them found wrong."""
-    chance = random.Random(seed)
+    chance = random.Random(drawn(f"{kills} kills of runs"))
     wrong: list[str] = []
     looked = 0
     for number in range(kills):
@@ -71,13 +72,11 @@ def whole(where: str, done: list[tuple[str, Any]]) -> None:
         assert (found.id if found is not None else None) == (infos[0].id if infos else None)
 
 
-@pytest.mark.timeout(180)
 def test_kills_while_saving_swapping_and_restoring_leave_nothing_half_done(tmp_path: Path) -> None:
     where = str(tmp_path / "memory.db")
-    assert killed_rounds(where, prepare(where), kills=20, seed=1) == []
+    assert killed_rounds(where, prepare(where), kills=40 if EXHAUSTIVE else 10) == []
 
 
 @pytest.mark.postgres
-@pytest.mark.timeout(180)
 def test_kills_on_postgresql_leave_nothing_half_done(postgres_url: str) -> None:
-    assert killed_rounds(postgres_url, prepare(postgres_url), kills=6, seed=2) == []
+    assert killed_rounds(postgres_url, prepare(postgres_url), kills=6 if EXHAUSTIVE else 4) == []
