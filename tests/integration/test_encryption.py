@@ -110,7 +110,6 @@ def test_the_same_journey_without_a_key_leaves_every_word(tmp_path: Path) -> Non
         assert set().union(*words_in(tmp_path).values()) == set(WORDS)
 
 
-@pytest.mark.timeout(180)
 def test_a_process_that_is_killed_while_it_writes_leaves_no_word_and_loses_none(tmp_path: Path) -> None:
     chance, said, acknowledged = random.Random(7), ("new bolts", "lighthouse", "invoice"), list[str]()
     for number in range(8):
@@ -278,7 +277,6 @@ def test_who_was_left_behind_by_a_rotation_is_told_to_try_again_and_can(tmp_path
         assert len(other.session("s").messages()) == 4
 
 
-@pytest.mark.timeout(240)
 def test_a_rotation_that_is_killed_leaves_the_old_key_or_the_new_one_and_every_message(tmp_path: Path) -> None:
     path, chance = tmp_path / ENCRYPTED, random.Random(3)
     with open_memory(path) as memory:
