@@ -13,11 +13,13 @@ import struct
 import sys
 import traceback
 from dataclasses import dataclass
+from io import StringIO
 from multiprocessing import Pipe
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest._io import TerminalWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,7 +164,8 @@ def _start(session: pytest.Session, number: int, queue: int) -> _Worker:
 def _begin_anew(config: pytest.Config, number: int) -> None:
     """Have nothing in common with the other processes: no terminal, no file that holds the output, no folder."""
     manager: Any = config.pluginmanager
-    manager.unregister(name="terminalreporter")
+    # Others ask the reporter for its terminal, such as a test's time limit: it stays, and nobody hears it.
+    manager.getplugin("terminalreporter")._tw = TerminalWriter(StringIO())
     capture = manager.getplugin("capturemanager")
     capture.stop_global_capturing()
     capture.start_global_capturing()

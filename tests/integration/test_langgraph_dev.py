@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 GRAPHS = Path(__file__).parents[2] / "graphs"
 NAMES: list[str] = list(json.loads((GRAPHS / "langgraph.json").read_text(encoding="utf-8"))["graphs"])
-START_SECONDS = 90
+START_SECONDS = 240
 
 pytestmark = [
     pytest.mark.service,

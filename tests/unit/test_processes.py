@@ -37,6 +37,11 @@ def test_that_fails():
     print("a word before it")
     assert 6 * 7 == 41
 
+@pytest.mark.timeout(1)
+def test_that_takes_too_long():
+    import time
+    time.sleep(60)
+
 def test_that_is_skipped():
     pytest.skip("not today")
 
@@ -69,9 +74,10 @@ def run(tmp_path: Path) -> Callable[..., str]:
 
 def test_every_test_is_run_once_and_a_process_that_dies_is_a_failure(run: Callable[..., str]) -> None:
     said = run()
-    assert re.search(r"\b2 failed, 40 passed, 1 skipped\b", said), said
+    assert re.search(r"\b3 failed, 40 passed, 1 skipped\b", said), said
     assert "a word before it" in said
     assert "assert (6 * 7) == 41" in said
+    assert "Timeout (>1.0s) from pytest-timeout" in said
     assert re.search(r"process \d ended here", said)
 
 
