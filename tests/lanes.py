@@ -1,9 +1,10 @@
 """Which tests a lane runs, and which share of those that ask the same thing in many places.
 
-The fast lane is `-m "not slow"`. The whole suite draws: of each scenario that is told in two call styles it runs one,
-of a sweep (`@pytest.mark.sweep(12)`) so many rows, what is `seldom(4)` at one of four draws, and faults strike at so
-many steps of a journey (`spread`). The draw is made by the day, so that a run can be repeated and every row has its
-turn; it chooses hypothesis' examples too. `TIERED_MEMORY_EXHAUSTIVE=1` runs all, and ten times the examples.
+The fast lane is `-m "not slow"`. The whole suite draws: of each scenario that is told in two call styles, or on
+SQLite's two kinds of database, it runs one, of a sweep (`@pytest.mark.sweep(12)`) so many rows, what is `seldom(4)` at
+one of four draws, and faults strike at so many steps of a journey (`spread`). The draw is made by the day, so that a
+run can be repeated and every row has its turn; it chooses hypothesis' examples too. `TIERED_MEMORY_EXHAUSTIVE=1` runs
+all, and ten times the examples.
 """
 
 from __future__ import annotations
@@ -28,8 +29,13 @@ FAST = "not slow"
 """The marker expression of the fast lane."""
 _MORE_EXAMPLES = 10
 """Times the examples of a property, where everything is run."""
+_FEWEST_EXAMPLES = 4
+"""A draw takes half of the examples of a property, and no fewer than this: the first is always the simplest."""
 _SLOW_FILE = re.compile(r"^pytestmark = (?:\[[^\]]*\b|)pytest\.mark\.slow\b", re.MULTILINE)
 
+
+_ALIKE = {"call_style": ("sync", "async"), "where": ("memory", "sqlite")}
+"""Of rows that differ in nothing but such a parameter, a draw takes one."""
 
 _fitted: list[settings] = []
 """Settings that were made here: rows of one function share them."""
@@ -54,28 +60,26 @@ def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
 
 
 def _left_of(rows: list[pytest.Item]) -> set[pytest.Item]:
-    """Of one function's rows: the seldom ones, then those in the other call style, those above a sweep's number."""
+    """Of one function's rows: the seldom ones, then those that a like one stands for, those above a sweep's number."""
     turn = drawn(rows[0].nodeid.partition("[")[0])
     kept = [row for row in rows if not (seldom := row.get_closest_marker("seldom")) or not turn % seldom.args[0]]
-    if not rows[0].get_closest_marker("both_styles"):
-        by_scenario: dict[str, list[pytest.Item]] = defaultdict(list)
-        for row in kept:
-            by_scenario[_without_style(row)].append(row)
-        kept = [min(styles, key=lambda one: drawn(one.nodeid)) for styles in by_scenario.values()]
+    by_scenario: dict[str, list[pytest.Item]] = defaultdict(list)
+    for row in kept:
+        by_scenario[_scenario(row)].append(row)
+    kept = [min(alike, key=lambda one: drawn(one.nodeid)) for alike in by_scenario.values()]
     sweep = rows[0].get_closest_marker("sweep")
     if sweep is not None:
         kept = sorted(kept, key=lambda one: drawn(one.nodeid))[: sweep.args[0]]
     return set(rows) - set(kept)
 
 
-def _without_style(item: pytest.Item) -> str:
-    """The name of a row without its call style."""
-    given = getattr(item, "callspec", None)
-    style = given.params.get("call_style") if given else None
-    if style is None:
-        return item.nodeid
+def _scenario(item: pytest.Item) -> str:
+    """The name of a row without what it has of its own among rows that are alike."""
     parts = item.nodeid.partition("[")[2].removesuffix("]").split("-")
-    parts.remove(style)
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    for name, values in _ALIKE.items():
+        if given.get(name) in values:
+            parts.remove(given[name])
     return "-".join(parts)
 
 
@@ -86,7 +90,11 @@ def choose_draw() -> None:
     """
     os.environ.setdefault(DRAW_VARIABLE, _today())
     settings.register_profile(
-        "suite", deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+        "suite",
+        deadline=None,
+        derandomize=False,
+        suppress_health_check=[HealthCheck.too_slow],
+        print_blob=True,
     )
     settings.load_profile("suite")
     if not EXHAUSTIVE:
@@ -94,7 +102,7 @@ def choose_draw() -> None:
 
 
 def fit_property(item: pytest.Item) -> None:
-    """What a property's own settings say of its examples holds for the lanes of every day; load never fails it."""
+    """Examples as the lane has them: a file that is named tries what its properties say; load never fails it."""
     tested = getattr(item, "obj", None)
     if not getattr(tested, "is_hypothesis_test", False):
         return
@@ -105,10 +113,12 @@ def fit_property(item: pytest.Item) -> None:
         else (tested, "_hypothesis_internal_use_settings")
     )
     own: Any = getattr(holder, name, None)
-    if own is None or own in _fitted:
+    if own is None or any(own is one for one in _fitted):
         return
     quiet = {*own.suppress_health_check, HealthCheck.too_slow}
-    examples = own.max_examples * (_MORE_EXAMPLES if EXHAUSTIVE else 1)
+    most = own.max_examples
+    half = max(most // 2, min(most, _FEWEST_EXAMPLES)) if is_whole(item.config.args) else most
+    examples = most * _MORE_EXAMPLES if EXHAUSTIVE else half
     fitted = settings(own, deadline=None, suppress_health_check=quiet, max_examples=examples)
     _fitted.append(fitted)
     setattr(holder, name, fitted)

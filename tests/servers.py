@@ -54,7 +54,7 @@ class ChromaServer:
         options = ["--path", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port)]
         command = [sys.executable, "-c", _CHROMA, "run", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(600):
+        while True:  # up to the time limit of the test
             assert self.process.poll() is None, "the Chroma server ended at once"
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 return

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import WrongKeyError
@@ -30,6 +32,25 @@ def start(work: Any, *arguments: Any) -> tuple[ForkServerProcess, Connection]:
     child.start()
     there.close()
     return child, here
+
+
+def killed(work: Any, *arguments: Any, after: int, seconds: float) -> list[tuple[str, Any]]:
+    """Run `work(*arguments, pipe)` and kill it so many seconds after it has told of `after` things; all that it told.
+
+    What a loaded machine lets it do in those seconds is a matter of chance; what it did before them is not.
+    """
+    child, pipe = start(work, *arguments)
+    said: list[tuple[str, Any]] = []
+    while len(said) < after:
+        said.append(pipe.recv())
+    time.sleep(seconds)
+    child.kill()
+    child.join(30)
+    with suppress(EOFError, OSError):
+        while pipe.poll(0):
+            said.append(pipe.recv())
+    pipe.close()
+    return said
 
 
 def choices(*, vectors: bool, background: bool) -> dict[str, Any]:

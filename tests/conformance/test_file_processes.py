@@ -41,7 +41,6 @@ def open_many(where: str, first: int, rounds: int, pipe: Connection) -> None:
     os._exit(0)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("killed", [False, True])
 def test_two_processes_keep_the_limits_the_pins_and_every_byte(shared_where: str | Path, killed: bool) -> None:  # noqa: FBT001 - a parameter
     store = open_store(shared_where)

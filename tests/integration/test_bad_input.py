@@ -300,7 +300,7 @@ class _HangingModel(ScriptedModel):
     def _reply(self, messages: Any, options: Any) -> Any:
         import time  # noqa: PLC0415 - only here
 
-        time.sleep(1)
+        time.sleep(60)  # in a thread that is left behind
         return super()._reply(messages, options)
 
     async def _agenerate(self, *_: Any, **__: Any) -> Any:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections import Counter
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +14,8 @@ from langchain_tiered_memory.runs.checkpoints import last_sound
 from tests.memory_builders import open_memory, ref_of, store_of
 from tests.run_builders import runtime_of
 from tests.run_writers import KEEP, looks_like, prepare, run_settings, save_swap_and_restore
-from tests.writers import start
+from tests.spread import EXHAUSTIVE, drawn
+from tests.writers import killed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,27 +23,20 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def killed_rounds(where: str, named: dict[str, str], *, kills: int, seed: int) -> list[str]:
+def killed_rounds(where: str, named: dict[str, str], *, kills: int) -> list[str]:
     """Start a writer and kill it, again and again, looking at what it leaves. Gives what any of them found wrong."""
-    chance = random.Random(seed)
+    chance = random.Random(drawn(f"{kills} kills of runs"))
     wrong: list[str] = []
     looked = 0
     for number in range(kills):
-        child, pipe = start(save_swap_and_restore, where, named, f"w{number}")
-        assert pipe.poll(60), "the writer does not get to its work"
-        time.sleep(chance.uniform(0.0, 0.5))
-        child.kill()
-        child.join(30)
-        done: list[tuple[str, Any]] = []
-        with suppress(EOFError, OSError):
-            while pipe.poll(0):
-                what, told = pipe.recv()
-                wrong += told if what == "found" else []
-                done += [] if what == "found" else [(what, told)]
-        pipe.close()
+        # One of four at its first work; the others once they have done two things.
+        after, seconds = 3 if number % 4 else 1, chance.uniform(0.0, 0.3)
+        said = killed(save_swap_and_restore, where, named, f"w{number}", after=after, seconds=seconds)
+        wrong += [problem for what, told in said if what == "found" for problem in told]
+        done = [one for one in said if one[0] != "found"]
         looked += len(done)
         whole(where, done)
-    assert looked > kills, "the writers got too little done for the test to say anything"
+    assert looked > kills
     return wrong
 
 
@@ -80,13 +72,11 @@ def whole(where: str, done: list[tuple[str, Any]]) -> None:
         assert (found.id if found is not None else None) == (infos[0].id if infos else None)
 
 
-@pytest.mark.timeout(180)
 def test_kills_while_saving_swapping_and_restoring_leave_nothing_half_done(tmp_path: Path) -> None:
     where = str(tmp_path / "memory.db")
-    assert killed_rounds(where, prepare(where), kills=20, seed=1) == []
+    assert killed_rounds(where, prepare(where), kills=40 if EXHAUSTIVE else 10) == []
 
 
 @pytest.mark.postgres
-@pytest.mark.timeout(180)
 def test_kills_on_postgresql_leave_nothing_half_done(postgres_url: str) -> None:
-    assert killed_rounds(postgres_url, prepare(postgres_url), kills=6, seed=2) == []
+    assert killed_rounds(postgres_url, prepare(postgres_url), kills=6 if EXHAUSTIVE else 4) == []

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +20,7 @@ from tests.memory_builders import open_memory
 from tests.servers import chroma_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from langchain_tiered_memory.memory import TieredMemory
@@ -222,45 +222,36 @@ def test_a_search_notices_a_server_that_came_back_empty(tmp_path: Path, call_sty
         memory.close()
 
 
-@contextmanager
-def ends_within(seconds: float) -> Iterator[None]:
-    """The limit is a hang's, not a measure of speed."""
-    began = time.monotonic()
-    yield
-    assert time.monotonic() - began < seconds
-
-
 @pytest.mark.service
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("background", [False, True])
 def test_nothing_hangs_on_a_stopped_server_and_search_goes_on_by_words(
     tmp_path: Path, call_style: CallStyle, *, background: bool
 ) -> None:
+    # What hangs meets the time limit of the suite.
     with chroma_server(tmp_path / "rows") as server:
         memory = open_with_vectors(tmp_path / "memory.db", chroma=server.url, background=background)
         filled(memory)
         names = told_names(memory)
         server.freeze()
         session = memory.session("s0")
-        with ends_within(60):
-            told(call_style, session.add_messages, [HumanMessage("The anchor is rusty.")])
-            shown = told(call_style, session.context, "How many bolts?", max_tokens=2000)
-            assert "crates of bolts" in str(shown.messages)
-            assert told(call_style, session.search, "anchor", k=1)[0].text == "The anchor is rusty."
-            assert told(call_style, memory.flush).pending
-            assert told(call_style, memory.flush, 5.0).pending
-            assert told(call_style, memory.verify).problems
-            receipt = told(call_style, memory.session("s1").forget)
-            assert receipt.may_remain
+        told(call_style, session.add_messages, [HumanMessage("The anchor is rusty.")])
+        shown = told(call_style, session.context, "How many bolts?", max_tokens=2000)
+        assert "crates of bolts" in str(shown.messages)
+        assert told(call_style, session.search, "anchor", k=1)[0].text == "The anchor is rusty."
+        assert told(call_style, memory.flush).pending
+        assert told(call_style, memory.flush, 5.0).pending
+        assert told(call_style, memory.verify).problems
+        receipt = told(call_style, memory.session("s1").forget)
+        assert receipt.may_remain
         assert "vectors_unavailable" in names
         server.thaw()
         assert told(call_style, memory.flush).pending == 0
         assert {one.kind for one in told(call_style, memory.verify).problems} == {"unfinished_removal"}
         assert told(call_style, memory.doctor).left == ()
-        with ends_within(60):
-            server.freeze()
-            told(call_style, memory.session("s2").add_messages, [HumanMessage("And one for the worker.")])
-            told(call_style, memory.close)
+        server.freeze()
+        told(call_style, memory.session("s2").add_messages, [HumanMessage("And one for the worker.")])
+        told(call_style, memory.close)
         server.thaw()
 
 
@@ -303,11 +294,10 @@ def test_many_threads_at_a_stopped_server_do_not_wait_for_each_other(tmp_path: P
         filled(memory)
         server.freeze()
         threads = [threading.Thread(target=memory.session("s0").search, args=("bolts",)) for _ in range(20)]
-        with ends_within(60):
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(60)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
         server.thaw()
         memory.close()
 
@@ -338,9 +328,8 @@ def test_a_server_that_is_frozen_while_the_client_is_made_is_given_up(tmp_path: 
         memory = open_with_vectors(tmp_path / "memory.db", chroma=f"http://127.0.0.1:{server.server_address[1]}")
         names = told_names(memory)
         memory.session("s").add_messages([HumanMessage("bolts")])
-        with ends_within(60):
-            assert memory.session("s").search("bolts")
-            assert memory.flush().pending
+        assert memory.session("s").search("bolts")
+        assert memory.flush().pending
         assert "vectors_unavailable" in names
         memory.close()
         server.shutdown()

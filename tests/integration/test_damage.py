@@ -298,6 +298,7 @@ def test_of_a_value_that_cannot_be_there_nothing_dies_and_it_is_mended(
         tried(healthy, tmp_path, together)
 
 
+@pytest.mark.sweep(60)
 @in_each_checked_column
 def test_a_value_that_is_wrong_beside_others_is_named(healthy: Path, tmp_path: Path, column: Any) -> None:
     for value in others_for(column, present_value(healthy, column.table, column))[:1]:

@@ -157,7 +157,7 @@ def called(port: int, path: str, body: bytes | None = None) -> str:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}", data=body, headers={"content-type": "application/json"}
     )
-    for _ in range(600):
+    for _ in range(2400):
         try:
             with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310
                 return str(response.read().decode())

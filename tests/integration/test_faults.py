@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 KINDS = ("full", "broken", "busy")
-MOST = 8
+MOST = 5
 """Faults in one journey, unless every step is asked for."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from langchain_tiered_memory.recall.chroma.index import ChromaIndex
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import open_memory, quick_settings, store_of
-from tests.spread import EXHAUSTIVE
+from tests.spread import EXHAUSTIVE, drawn
 from tests.writers import start
 
 if TYPE_CHECKING:
@@ -89,15 +90,17 @@ def killed_at(memory: TieredMemory, number: int) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("what", ["messages", "session", "user"])
 def test_a_forget_that_is_broken_off_at_any_statement_is_finished_by_the_next_open(what: str, tmp_path: Path) -> None:
-    number, is_killed = 0, True
+    prepared, stride = tmp_path / "prepared", 1 if EXHAUSTIVE else 10
+    prepared.mkdir()
+    with open_memory(prepared / "memory.db") as memory:
+        planted(memory)
+        if what != "user":
+            memory.forget(session_id="b")
+    number, is_killed = drawn(what) % stride + 1 - stride, True
     while is_killed:
-        number += 1 if EXHAUSTIVE else 7
-        folder = tmp_path / str(number)
-        folder.mkdir()
+        number += stride
+        folder = shutil.copytree(prepared, tmp_path / str(number))
         with open_memory(folder / "memory.db") as memory:
-            planted(memory)
-            if what != "user":
-                memory.forget(session_id="b")
             with killed_at(memory, number) as seen:
                 forgotten_by(memory, what)
             is_killed = seen[-1] == "KILLED"

@@ -37,7 +37,8 @@ pytestmark = [
     pytest.mark.slow,
 ]
 PADDING = "the bolts came late and the register says so. " * 12
-CHILDREN = 8
+CHILDREN = 4
+"""Two of each style."""
 LEASE_SECONDS = 10.0
 """What a child that ended in the middle of a summary keeps of it: a flush waits for that long."""
 
@@ -90,7 +91,7 @@ async def aturn_of(memory: TieredMemory, name: str) -> int:
     return len(await session.amessages())
 
 
-def seen_by_children(memory: TieredMemory, children: int = CHILDREN) -> list[int]:
+def seen_by_children(memory: TieredMemory) -> list[int]:
     """Children that live side by side, every other one async; each closes the memory, as a program's end would."""
 
     def child(number: int) -> Callable[[], int]:
@@ -105,15 +106,15 @@ def seen_by_children(memory: TieredMemory, children: int = CHILDREN) -> list[int
         return live
 
     running = []
-    for number in range(children):
+    for number in range(CHILDREN):
         running.append(Child(child(number)))
         time.sleep(0.02)
     return [one.result() for one in running]
 
 
-def check_parent(memory: TieredMemory, children: int = CHILDREN) -> None:
+def check_parent(memory: TieredMemory) -> None:
     """Everybody's messages are there, and the parent goes on."""
-    assert [len(memory.session(f"child{number}").messages()) for number in range(children)] == [12] * children
+    assert [len(memory.session(f"child{number}").messages()) for number in range(CHILDREN)] == [12] * CHILDREN
     session = memory.session("busy")
     session.add_messages([HumanMessage("the parent after its children")])
     assert session.messages()[-1].content == "the parent after its children"
@@ -146,7 +147,7 @@ def test_children_of_a_parent_that_uses_embedded_chroma_search_by_words_and_say_
     assert memory.flush().pending == 0
     assert memory.session("busy").search("bolts", k=1)
     with speaking(memory):
-        assert seen_by_children(memory, 4) == [12] * 4
+        assert seen_by_children(memory) == [12] * CHILDREN
 
     def said() -> list[str]:
         memory.session("busy").search("bolts", k=1)
@@ -156,7 +157,7 @@ def test_children_of_a_parent_that_uses_embedded_chroma_search_by_words_and_say_
     reasons = in_child(said)
     assert reasons
     assert all("forked" in reason and "Chroma server" in reason for reason in reasons)
-    check_parent(memory, 4)
+    check_parent(memory)
 
 
 def test_a_child_has_vectors_where_the_parent_only_opened_the_memory(tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_children_of_a_parent_that_uses_a_chroma_server_have_vectors(tmp_path: P
         memory.session("busy").add_messages([HumanMessage("the first bolts")])
         memory.flush()
         with speaking(memory):
-            assert seen_by_children(memory, 4) == [12] * 4
+            assert seen_by_children(memory) == [12] * CHILDREN
 
         def vectors() -> tuple[int, int]:
             memory.session("child0").add_messages([HumanMessage("one more, with a vector of its own")])
@@ -207,7 +208,7 @@ def test_children_of_a_parent_that_uses_a_chroma_server_have_vectors(tmp_path: P
         assert in_child(vectors) == (before + 1, 0)
         memory.session("child0").forget()
         memory.session("child0").add_messages([HumanMessage("again")] * 12)
-        check_parent(memory, 4)
+        check_parent(memory)
 
 
 def test_a_memory_in_memory_goes_on_in_a_child_as_a_copy() -> None:
@@ -215,7 +216,7 @@ def test_a_memory_in_memory_goes_on_in_a_child_as_a_copy() -> None:
     memory.session("s").add_messages([HumanMessage("the first bolts")])
     memory.flush()
     with speaking(memory):
-        assert seen_by_children(memory, 4) == [12] * 4
+        assert seen_by_children(memory) == [12] * CHILDREN
     assert memory.session("child0").messages() == []
     assert len(memory.session("s").messages()) == 1
     memory.close()

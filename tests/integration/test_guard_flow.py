@@ -625,7 +625,7 @@ def test_a_selector_that_goes_wrong_is_passed_over(call_style: CallStyle, answer
 @both
 def test_a_selector_that_hangs_is_passed_over(call_style: CallStyle) -> None:
     seen = session_of(60, settings_of(automatic=False, plugin_seconds=0.05), call_style)
-    seen.memory.engine.views.truncation_selector = Selector(lambda _: threading.Event().wait(2))
+    seen.memory.engine.views.truncation_selector = Selector(lambda _: threading.Event().wait(60))
     assert asked(seen, call_style).guard.outcome.kind is K.TRUNCATED
     assert "extension_failed" in seen.names()
 

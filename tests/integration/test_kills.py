@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.memory_builders import open_memory
-from tests.writers import LEASE_SECONDS, choices, doubled, mend_then_write, start
+from tests.spread import EXHAUSTIVE, drawn
+from tests.writers import LEASE_SECONDS, choices, doubled, killed, mend_then_write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,27 +18,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def killed_rounds(where: str, *, vectors: bool, kills: int, seed: int) -> tuple[list[str], list[str]]:
+def killed_rounds(where: str, *, vectors: bool, kills: int) -> tuple[list[str], list[str]]:
     """Start a writer and kill it, again and again. Gives what was acknowledged, and what any of them found wrong."""
-    chance = random.Random(seed)
+    chance = random.Random(drawn(f"{kills} kills"))
     acknowledged: list[str] = []
     wrong: list[str] = []
     for number in range(kills):
-        child, pipe = start(mend_then_write, where, vectors, f"w{number}")
-        told: list[tuple[str, list[str]]] = []
         # One of four while it still opens, or looks after what the last one left; the others once they have written.
-        while number % 4 and not any(kind == "written" for kind, _ in told):
-            assert pipe.poll(60), "the writer does not get to its work"
-            told.append(pipe.recv())
-        time.sleep(chance.uniform(0.0, 0.4))
-        child.kill()
-        child.join(30)
-        with suppress(EOFError, OSError):
-            while pipe.poll(0):
-                told.append(pipe.recv())
-        for kind, what in told:
+        after, seconds = 2 if number % 4 else 0, chance.uniform(0.0, 0.4)
+        for kind, what in killed(mend_then_write, where, vectors, f"w{number}", after=after, seconds=seconds):
             (acknowledged if kind == "written" else wrong).extend(what)
-        pipe.close()
     return acknowledged, wrong
 
 
@@ -56,19 +45,17 @@ def whole(where: str, acknowledged: list[str], *, vectors: bool) -> None:
         assert session.context("order 1001", max_tokens=2000).tokens <= 2000
 
 
-@pytest.mark.timeout(180)
-def test_25_kills_lose_no_acknowledged_message_and_leave_nothing_half_done(tmp_path: Path) -> None:
-    where = str(tmp_path / "memory.db")
-    acknowledged, wrong = killed_rounds(where, vectors=True, kills=25, seed=1)
+def test_kills_lose_no_acknowledged_message_and_leave_nothing_half_done(tmp_path: Path) -> None:
+    where, kills = str(tmp_path / "memory.db"), 50 if EXHAUSTIVE else 12
+    acknowledged, wrong = killed_rounds(where, vectors=True, kills=kills)
     assert wrong == []
-    assert len(acknowledged) > 25
+    assert len(acknowledged) > kills
     whole(where, acknowledged, vectors=True)
 
 
 @pytest.mark.postgres
-@pytest.mark.timeout(180)
 def test_kills_on_postgresql_lose_no_acknowledged_message(postgres_url: str) -> None:
-    acknowledged, wrong = killed_rounds(postgres_url, vectors=False, kills=8, seed=2)
+    acknowledged, wrong = killed_rounds(postgres_url, vectors=False, kills=8 if EXHAUSTIVE else 5)
     assert wrong == []
     assert acknowledged
     whole(postgres_url, acknowledged, vectors=False)

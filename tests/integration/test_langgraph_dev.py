@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 GRAPHS = Path(__file__).parents[2] / "graphs"
 NAMES: list[str] = list(json.loads((GRAPHS / "langgraph.json").read_text(encoding="utf-8"))["graphs"])
-START_SECONDS = 90
+START_SECONDS = 240
 
 pytestmark = [
     pytest.mark.service,
@@ -133,6 +133,7 @@ def last(values: dict[str, Any]) -> str:
     return str(values["messages"][-1]["content"])
 
 
+@pytest.mark.seldom(2)
 def test_every_graph_answers_remembers_and_goes_on_after_a_restart_of_the_server(folder: Path) -> None:
     threads: dict[str, str] = {}
     with serving(folder) as server:

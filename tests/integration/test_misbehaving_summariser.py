@@ -67,7 +67,7 @@ class Moody(ScriptedModel):
     def _reply(self, messages: Any, options: Any) -> Any:
         if self._hangs():
             self._prompts.append(list(messages))
-            threading.Event().wait(1)
+            threading.Event().wait(60)  # in a thread that is left behind
             raise AssertionError
         return super()._reply(messages, options)
 

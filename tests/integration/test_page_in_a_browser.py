@@ -51,6 +51,7 @@ class Opened:
 
     def __init__(self, browser: Any, file: Path, route: str = "overview", **chosen: Any) -> None:
         self.context = browser.new_context(**chosen)
+        self.context.set_default_timeout(240_000)  # a hang's, on a machine that does other things too
         self.page = self.context.new_page()
         self.wrong: list[str] = []
         self.page.on("request", lambda one: self.wrong.append(one.url) if not one.url.startswith("file:") else None)
@@ -240,8 +241,12 @@ def test_of_many_messages_only_those_near_the_screen_are_there(
         page.get_by_role("button", name="Go").click()
         page.wait_for_selector("article.found[aria-label^='Message 2500,']")
         card = page.locator("article[aria-label^='Message 2500,']")
-        page.wait_for_timeout(200)
-        assert 0 <= card.bounding_box()["y"] <= 720
+        page.wait_for_function(
+            """() => {
+                const y = document.querySelector("article[aria-label^='Message 2500,']")?.getBoundingClientRect().y;
+                return 0 < y && y <= 720;
+            }"""
+        )
         assert card.get_attribute("aria-setsize") == str(MANY)
         assert page.locator("article").count() < 200
         assert opened.wrong == []

@@ -102,7 +102,7 @@ def test_what_was_begun_when_a_memory_was_closed_is_finished_at_once_by_the_next
         while not asked.is_set():
             time.sleep(0.01)
     with open_memory(where, settings=quick_settings()) as memory:
-        report = memory.session("s").flush(timeout=5)
+        report = memory.session("s").flush(timeout=60)  # a lease that nobody gave back holds for 300
         assert report.pending == 0
         assert memory.verify().problems == ()
 

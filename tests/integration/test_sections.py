@@ -78,7 +78,7 @@ def test_a_section_is_shown_fenced_and_accounted_for(call_style: CallStyle) -> N
     ],
 )
 def test_a_section_that_fails_is_an_event_with_a_reason_and_the_view_stands(say: Any, why: str) -> None:
-    chosen = quick_settings().model_copy(update={"condensation": CondensationSettings(plugin_seconds=0.2)})
+    chosen = quick_settings().model_copy(update={"condensation": CondensationSettings(plugin_seconds=1.0)})
     with open_memory(settings=chosen) as memory:
         session = talked(memory)
         heard: list[Any] = []

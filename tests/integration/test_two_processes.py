@@ -20,7 +20,6 @@ TURNS = 15
 WORDS, VECTORS = False, True
 
 
-@pytest.mark.timeout(180)
 def test_two_processes_on_one_session_lose_nothing_and_make_nothing_twice(
     shared_where: str | Path, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def dearest(meter: Meter, session: Session, *, start: int, turns: int) -> tuple[
     return tuple(max(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
 
+@pytest.mark.seldom(2)
 def test_a_turn_costs_the_same_in_a_session_that_is_much_longer() -> None:
     # A checkpoint is due by the clock too: it stands still, however long a loaded machine takes.
     memory = open_memory(None, settings=quick_settings(messages=10, sources=5), clock=lambda: NOW)

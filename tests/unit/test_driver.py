@@ -78,14 +78,16 @@ async def test_a_blocking_call_gives_its_answer_and_raises_what_it_raises() -> N
 
 async def test_a_cancelled_blocking_call_finishes_before_the_caller_goes_on() -> None:
     seen: list[str] = []
+    began = threading.Event()
 
     def work() -> None:
+        began.set()
         time.sleep(0.05)
         seen.append("finished")
         raise ValueError
 
     task = asyncio.create_task(off_loop(work))
-    await asyncio.sleep(0.01)
+    await asyncio.to_thread(began.wait, 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -94,11 +96,11 @@ async def test_a_cancelled_blocking_call_finishes_before_the_caller_goes_on() ->
 
 class _Hanging(ScriptedModel):
     def _generate(self, *arguments: Any, **options: Any) -> Any:
-        time.sleep(5)
+        time.sleep(60)  # in a thread that is left behind
         return super()._generate(*arguments, **options)
 
     async def _agenerate(self, *arguments: Any, **options: Any) -> Any:
-        await asyncio.sleep(5)
+        await asyncio.sleep(60)
         return await super()._agenerate(*arguments, **options)
 
 
@@ -137,23 +139,20 @@ def test_a_flow_that_is_stopped_ends_between_two_requests_and_closes() -> None:
 
 
 async def test_a_cancelled_flow_ends_and_lets_the_step_in_hand_finish() -> None:
-    seen: list[str] = []
-
-    def work() -> None:
-        time.sleep(0.05)
-        seen.append("finished")
+    began, finished = threading.Event(), threading.Event()
 
     def flow() -> Flow[None]:
-        work()
+        began.set()
+        time.sleep(0.05)
+        finished.set()
         yield from call_model(_Hanging(answers=["late"]), [HumanMessage("?")], {})
 
     task = asyncio.create_task(arun(flow()))
-    await asyncio.sleep(0.01)
+    await asyncio.to_thread(began.wait, 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.2)
-    assert seen == ["finished"]
+    assert await asyncio.to_thread(finished.wait, 60)
 
 
 def test_a_host_call_is_taken_by_whoever_drives_the_flow_on_its_own_thread() -> None:

@@ -22,10 +22,12 @@ from langchain_tiered_memory.types.outcomes import FailureReason
 from tests.engine_builders import GOOD, Heard, Plugin, engine, job
 
 PLAIN = {"audit": False}
+SOON = 0.2
+"""Seconds that a test of an extension that hangs waits for it."""
 
 
 def hangs(*_: Any) -> Any:
-    threading.Event().wait(5)
+    threading.Event().wait(60)
 
 
 def raises(*_: Any) -> Any:
@@ -44,7 +46,7 @@ def gives(value: Any) -> Any:
 @pytest.mark.parametrize("does", [hangs, raises, exits, gives(None), gives(42), gives(["text"])])
 def test_a_broken_plugin_is_passed_over_and_the_next_writer_takes_over(does: Any) -> None:
     heard = Heard()
-    one = engine(ScriptedModel(answers=[GOOD]), heard=heard, validation=PLAIN)
+    one = engine(ScriptedModel(answers=[GOOD]), heard=heard, validation=PLAIN, plugin_seconds=SOON)
     one.register_plugin(Plugin(says=does))
     made = run(one.condense(job()))
     assert (made.text, made.model, made.degraded) == (GOOD, "one", False)
@@ -54,7 +56,7 @@ def test_a_broken_plugin_is_passed_over_and_the_next_writer_takes_over(does: Any
 @pytest.mark.parametrize("does", [hangs, raises, gives("yes"), gives(None)])
 def test_a_plugin_that_cannot_say_whether_it_wants_the_job_does_not_get_it(does: Any) -> None:
     heard = Heard()
-    one = engine(heard=heard)
+    one = engine(heard=heard, plugin_seconds=SOON)
     one.register_plugin(Plugin(wants=does))
     assert run(one.condense(job())).model == "extractive"
     assert "should_activate" in heard.of("extension_failed")[0]
@@ -78,9 +80,9 @@ def test_a_plugin_that_fails_again_and_again_is_left_alone() -> None:
 
 def test_an_extension_that_hung_is_not_called_again_before_it_came_back() -> None:
     gate = threading.Event()
-    stuck = Plugin(says=lambda _: gate.wait(5) and GOOD)
+    stuck = Plugin(says=lambda _: gate.wait(60) and GOOD)
     heard = Heard()
-    one = engine(heard=heard, breaker_failures=99)
+    one = engine(heard=heard, breaker_failures=99, plugin_seconds=SOON)
     one.register_plugin(stuck)
     for _ in range(5):
         run(one.condense(job()))
@@ -143,7 +145,7 @@ def test_a_validator_s_no_hands_the_job_on_and_its_words_are_told() -> None:
 @pytest.mark.parametrize("does", [hangs, raises, gives(None), gives(1), gives("no")])
 def test_a_broken_validator_has_no_say(does: Any) -> None:
     heard = Heard()
-    one = engine(ScriptedModel(answers=[GOOD]), heard=heard, validation=PLAIN)
+    one = engine(ScriptedModel(answers=[GOOD]), heard=heard, validation=PLAIN, plugin_seconds=SOON)
     one.register_validator(Judge(does))
     assert run(one.condense(job())).text == GOOD
     assert "judge.validate" in heard.of("extension_failed")[0]
@@ -194,7 +196,7 @@ def test_hooks_may_change_the_job_the_writer_and_the_text() -> None:
 @pytest.mark.parametrize("does", [hangs, raises, gives(42), gives("nobody")])
 def test_a_broken_hook_leaves_what_was_there(method: str, does: Any) -> None:
     heard = Heard()
-    one = engine(ScriptedModel(answers=[GOOD]), heard=heard, validation=PLAIN)
+    one = engine(ScriptedModel(answers=[GOOD]), heard=heard, validation=PLAIN, plugin_seconds=SOON)
     one.register_hook(Hook(**{method: does}))
     assert run(one.condense(job())).text == GOOD
     assert f"hook mine.{method}" in heard.of("extension_failed")[0]
@@ -258,7 +260,7 @@ def test_collectors_hear_of_starts_successes_fallbacks_and_failures() -> None:
 @pytest.mark.parametrize("does", [hangs, raises])
 def test_a_broken_collector_is_passed_over(does: Any) -> None:
     heard = Heard()
-    one = engine(heard=heard)
+    one = engine(heard=heard, plugin_seconds=SOON)
     one.register_telemetry(Collector(does))
     assert run(one.condense(job())).model == "extractive"
     assert len(heard.of("extension_failed")) == 2, "start and success"
@@ -285,7 +287,7 @@ def test_a_prompt_generator_writes_the_instructions_and_the_rules_follow() -> No
 def test_a_prompt_generator_that_is_broken_or_content_leaves_our_instructions(does: Any) -> None:
     ours, theirs = ScriptedModel(answers=[GOOD]), ScriptedModel(answers=[GOOD])
     run(engine(ours).condense(job()))
-    run(engine(theirs, prompt_generator=Prompts(does)).condense(job()))
+    run(engine(theirs, prompt_generator=Prompts(does), plugin_seconds=SOON).condense(job()))
     assert theirs.prompts == ours.prompts
 
 
