@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.drafts import Appended
     from langchain_tiered_memory.types.outcomes import ViewDiff
     from langchain_tiered_memory.types.records import Fact, SessionRef
 
@@ -128,7 +129,20 @@ class SessionEngine:
         new_ids: frozenset[str] = frozenset(),
         as_given: bool = True,
     ) -> list[str]:
-        """Write messages, as `Session.add_messages` says; `new_ids` and `as_given` as for `remember`."""
+        """As `written`; gives the ids of what stands in the transcript now."""
+        return self.written(messages, at=at, kind=kind, task=task, new_ids=new_ids, as_given=as_given)[0]
+
+    def written(
+        self,
+        messages: Iterable[Any],
+        *,
+        at: When | Sequence[When] | None = None,
+        kind: str | None = None,
+        task: str | None = None,
+        new_ids: frozenset[str] = frozenset(),
+        as_given: bool = True,
+    ) -> tuple[list[str], Appended | None]:
+        """Write messages, as `Session.add_messages` says; all else, and what it gives, as of `remember`."""
         runtime, batch = self.engine.writable_runtime(), list(messages)
         about = {telemetry.CONVERSATION: self.session_id, telemetry.RECORDS: len(batch)}
         with telemetry.operation("upsert_memory", about):
@@ -154,7 +168,7 @@ class SessionEngine:
                 keep(runtime, self.session_id, request, batch[-1].usage_metadata, was_seen=False)
         if appended is not None and (appended.new or appended.revised):
             self.wake()
-        return ids
+        return ids, appended
 
     def flush(self, timeout: float | None = None) -> Flow[FlushReport]:
         """Finish what is due of this session, as `Engine.flush` does."""

@@ -189,9 +189,13 @@ def policy(
     as_json: AsJson = False,
 ) -> None:
     """Show how much room each section of a context has, in each mode, and what gives way where not all fits."""
-    from langchain_tiered_memory.context.mode import REASONS  # noqa: PLC0415 - slow to import, as are the next
     from langchain_tiered_memory.context.numbers import NUMBERS, told  # noqa: PLC0415
-    from langchain_tiered_memory.context.policy import LADDER, SHOWN_MODES, policy_of  # noqa: PLC0415
+    from langchain_tiered_memory.context.policy import (  # noqa: PLC0415
+        LADDER,
+        REASONS,
+        SHOWN_MODES,
+        policy_of,
+    )
 
     chosen = Settings.named(settings)
     columns = {mode: policy_of(mode, max_tokens, fixed=fixed, settings=chosen) for mode in SHOWN_MODES}

@@ -15,11 +15,10 @@ from langchain_tiered_memory.context.compaction.recovery import overflowed
 from langchain_tiered_memory.context.ladder import proposed
 from langchain_tiered_memory.context.layout import Piece, recall_position, shortened
 from langchain_tiered_memory.context.ledgers import diff_of
-from langchain_tiered_memory.context.mode import with_loop
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.outcome_log import outcome_of
 from langchain_tiered_memory.context.packing import Need, Packing
-from langchain_tiered_memory.context.policy import no_room_beside
+from langchain_tiered_memory.context.policy import no_room_beside, with_loop
 from langchain_tiered_memory.context.recall_budget import said_beside
 from langchain_tiered_memory.context.recalling import Recalling, keep_standing, recalling, with_standing
 from langchain_tiered_memory.context.request import Request, read_inputs

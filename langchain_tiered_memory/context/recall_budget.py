@@ -92,7 +92,7 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     newest = min(inputs.required.recent.guard, last.seq)
     given = _given(inputs.settings.context, found, judged, newest=newest, total=total)
     if given.share is None or given.share <= said.share:
-        return said
+        return replace(said, found=found)
     runtime.view_cache.keep_recalled(ref.key, f"said:{inputs.name}", (ref.epoch, last.seq, total), given)
     return replace(given, found=found, is_late=True)
 

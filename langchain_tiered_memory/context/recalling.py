@@ -240,6 +240,8 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
 def _related(inputs: Inputs, *, room: int, shown: set[str]) -> list[Summary]:
     """Level-1 summaries that answer the question and stand in no other place, within `room` tokens."""
     quota, chosen = inputs.settings.recall.quota_level_1, list[Summary]()
+    if not inputs.runtime.store.tree.has_written(inputs.ref):
+        return chosen
     for one in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=quota):
         tokens = inputs.counter.count_text(summary_block(one.summary)) + 1
         # What rules wrote is sentences of its messages, and those are quoted.

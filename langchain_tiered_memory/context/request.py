@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.layout import system_message
-from langchain_tiered_memory.context.mode import read_mode
-from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.policy import resolved
+from langchain_tiered_memory.context.policy import read_mode, resolved
 from langchain_tiered_memory.context.recall_budget import RecallBudget, recall_budget_of
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
 from langchain_tiered_memory.context.view.rendered_view import plan_name
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.policies import Mode, ViewPolicy
     from langchain_tiered_memory.types.records import Entry, Summary
 
-_ANY = 2**62
-"""Behind every message."""
 _UNKNOWN = -1
 """Key of a session that has no message yet."""
 _FOREGROUND_SECONDS = 30.0
@@ -213,6 +209,8 @@ class Inputs:
 
     def at(self, ratio: float) -> Inputs:
         """The same where a raw token is billed as `ratio`: all share one library."""
+        if ratio == self.ratio:
+            return self
         return replace(self, ratio=ratio, policy=_policy_of(self, ratio, self.recall_budget))
 
     def with_recall(self, given: RecallBudget) -> Inputs:
@@ -225,8 +223,11 @@ class Inputs:
 
 
 def with_learnt_window(runtime: Runtime, told: ModelProfile) -> ModelProfile:
-    """The model's profile, with the window that its refusals told."""
-    return told if told.name is None else replace(told, learned=runtime.store.windows.read(told.name))
+    """The model's profile, with the window that its refusals told, and what its answers told of its counting."""
+    if told.name is None or told.is_looked_up:
+        return told
+    learned, ratio = runtime.store.windows.of_model(told.name, runtime.counter.fingerprint)
+    return replace(told, learned=learned, ratio=ratio, is_looked_up=True)
 
 
 def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
@@ -238,14 +239,11 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
     system = system_message(request.system)
     fixed = PRIMING_TOKENS + runtime.counter.count_tools(request.tools)
     fixed += runtime.counter.count_message(system) if system is not None else 0
-    off, required, touched = request.off or frozenset[int](), RequiredMessages(), list[int]()
+    off, required = request.off or frozenset[int](), RequiredMessages()
     if found is not None:
         if request.branch is not None:
             off = runtime.store.transcript.off_branch(ref, request.branch, track=request.track)
         required = read_required(runtime, ref, request.track, off=off, alone=request.alone)
-        if runtime.settings.files.enabled:
-            read = runtime.store.files.worked_on
-            touched = list(read(ref, track=request.track, before=_ANY, limit=NUMBERS.busy_messages))
     query = required.last_user_text if request.query is None else request.query
     name = plan_name(request, off, max_tokens=budget.max_tokens, looks_up=bool(query.strip()) + request.asks,
                      settings=runtime.settings.context)  # fmt: skip
@@ -255,12 +253,10 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
         track = request.track if request.alone else None
         given = recall_budget_of(runtime, ref, name, required, total=budget.max_tokens, track=track)
     crosses = request.user is not None and any(getattr(one, "crosses_sessions", False) for one in chosen.own)
-    known = runtime.store.plans.calibration(told.name, runtime.counter.fingerprint) if told.name is not None else None
-    ratio = known[0] if known is not None else 1.0
     mode = read_mode(
         request,
         query=query,
-        touched=touched,
+        touched=required.worked_on,
         last_seq=required.last_seq,
         asks=given.share is not None and given.stands,
     )
@@ -271,7 +267,7 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
         budget=budget,
         system=system,
         fixed=fixed,
-        ratio=ratio,
+        ratio=told.ratio,
         required=required,
         query=query,
         off=off,
@@ -282,7 +278,7 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
         policy=resolved(
             budget.max_tokens,
             fixed=fixed,
-            ratio=ratio,
+            ratio=told.ratio,
             mode=mode,
             settings=runtime.settings,
             given=given,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
 from langchain_tiered_memory.context.compaction.pruning_items import task_of
+from langchain_tiered_memory.context.numbers import NUMBERS
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Inputs
@@ -44,6 +45,10 @@ class RequiredMessages:
     pinned: tuple[Entry, ...] = ()
     last_seq: int = 0
     """The newest message."""
+    has_other_tracks: bool = False
+    """Whether the session has messages of other tracks."""
+    worked_on: tuple[int, ...] = ()
+    """`seq`s of the latest messages that worked on files, newest first, as many as make an agent busy."""
     recent: Recent = field(default_factory=lambda: Recent(guard=1, users=()))
 
     @property
@@ -68,12 +73,15 @@ def read_required(
         opening=_OPENING_PROMPTS,
         users=runtime.settings.context.keep_user_messages,
         newest=runtime.settings.condensation.keep_messages,
+        worked_on=NUMBERS.busy_messages if runtime.settings.files.enabled else 0,
     )
     since = found.users[0].seq if found.users else 0
     return RequiredMessages(
         opening=found.opening,
         pinned=tuple(one for one in found.pinned if not alone or one.track == track),
         last_seq=max((entry.seq for entry in found.newest), default=0),
+        has_other_tracks=found.has_other_tracks,
+        worked_on=found.worked_on,
         recent=Recent(
             guard=min((entry.seq for entry in found.newest), default=1),
             held=frozenset(

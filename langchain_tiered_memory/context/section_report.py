@@ -99,7 +99,7 @@ def not_shown(packing: Packing) -> tuple[LeftOut, ...]:
 
 def _other_tracks(inputs: Inputs, plan: ViewPlan) -> list[LeftOut]:
     """What other tracks said that no summary of this view stands for yet; nothing where it is shown alone."""
-    if inputs.alone:
+    if inputs.alone or not inputs.required.has_other_tracks:
         return []
     found = inputs.runtime.store.transcript.other_tracks(
         inputs.ref, track=inputs.track, after=plan.border, tracks=_OTHER_TRACKS, limit=_OTHER_SUMMARIES

@@ -8,18 +8,21 @@ from the first request.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_tiered_memory.sql import forks
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from langchain_tiered_memory.types.outcomes import Zone
+    from langchain_tiered_memory.types.records import Summary
+
+T = TypeVar("T")
 
 _REMEMBERED = 1000
-"""Views, and things said once."""
+"""Views, summaries, and things said once."""
 _OF_A_SESSION = 4
 """What is kept of one session's recall, at most, under names of its own."""
 
@@ -53,6 +56,7 @@ class ViewCache:
         self._recalls: dict[tuple[int, str], tuple[Hashable, Any]] = {}
         self._wishes: dict[str, None] = {}
         self._asides: dict[Hashable, Any] = {}
+        self._forms: dict[str, tuple[Hashable, Any]] = {}
         self._writes_paused_until = float("-inf")
 
     def view(self, session_key: int, name: str) -> ViewStanding | None:
@@ -82,6 +86,18 @@ class ViewCache:
         """Keep what was recalled."""
         with self._lock:
             _put(self._recalls, (session_key, name), (key, value), most=_OF_A_SESSION * _REMEMBERED)
+
+    def forms(self, summary: Summary, make: Callable[[], T]) -> T:
+        """What a summary is told by at each resolution: made once for a summary as it is, and counted once."""
+        as_told = replace(summary, parent_id=None)
+        with self._lock:
+            found = self._forms.get(summary.id)
+        if found is not None and found[0] == as_told:
+            return cast("T", found[1])
+        made = make()
+        with self._lock:
+            _put(self._forms, summary.id, (as_told, made))
+        return made
 
     def aside(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
         """What was kept of earlier requests under a key."""
@@ -120,6 +136,7 @@ class ViewCache:
         with self._lock:
             self._views.clear()
             self._recalls.clear()
+            self._forms.clear()
 
 
 def _put(kept: dict[Any, Any], key: object, value: object, *, most: int = _REMEMBERED) -> None:

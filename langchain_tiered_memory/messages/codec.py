@@ -17,6 +17,7 @@ from langchain_tiered_memory.text.tagged_json import MAX_LEVELS, Losses, depth_o
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.types.outcomes import Window, Zone
+    from langchain_tiered_memory.types.records import Entry
 
 
 __all__ = ["Encoded", "coerce", "decode", "digest_of_payload", "encode", "refuse_too_deep"]
@@ -198,6 +199,8 @@ class ViewSnapshot:
     name: str
     """Of the view's plan."""
     messages: Sequence[BaseMessage]
+    entries: Sequence[Entry]
+    """What those of them are that stand in the transcript."""
     zone: Zone
     used_tokens: int
     """Of the whole request, before anything is pruned."""

@@ -27,6 +27,10 @@ class ModelProfile:
     """Tokens that it writes at most, as its profile says."""
     learned: int | None = None
     """Tokens of a request that it refused as too long taught this."""
+    ratio: float = 1.0
+    """Tokens that it is billed for each that we count, as its answers taught."""
+    is_looked_up: bool = False
+    """Whether what was learnt of it is what the memory knows now."""
     provider: str | None = None
     """Whose compactions it reads: `anthropic`, `openai`, or some other class of models; `None` where not known."""
 

@@ -8,12 +8,17 @@ in a long history than in a short one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Float,
+    Row,
     Select,
+    Text,
+    TextClause,
     and_,
     bindparam,
     case,
@@ -25,7 +30,6 @@ from sqlalchemy import (
     select,
     table,
     text,
-    union_all,
 )
 from sqlalchemy.dialects.postgresql import TSQUERY
 
@@ -64,6 +68,25 @@ _COUNT_ON_POSTGRESQL = (
     "SELECT {number}, count(*) FROM "
     "(SELECT 1 FROM ltm_passages WHERE tsv @@ CAST(:query{number} AS tsquery) LIMIT :most) x{number}"
 )
+_FIGURES = select(sessions.c.passages, sessions.c.terms).where(sessions.c.key == bindparam("session"))
+_OF_LEVEL = and_(passages.c.session_key == bindparam("session"), passages.c.level == bindparam("level"))
+_NEWEST = select(TERM_COUNT.label("terms")).where(_OF_LEVEL).order_by(passages.c.seq.desc()).limit(_SAMPLE).subquery()
+_SUMMARY_FIGURES = select(select(func.count()).where(_OF_LEVEL).scalar_subquery(), func.avg(_NEWEST.c.terms))
+_OF_ENTRIES = select(*derived_rows.PASSAGE_COLUMNS).where(
+    passages.c.session_key == bindparam("session"),
+    passages.c.level == 0,
+    passages.c.seq.in_(bindparam("seqs", expanding=True)),
+)
+_LIMITS = {
+    "tracks": "ltm_passages.track IN :tracks",
+    "kinds": "ltm_passages.kind IN :kinds",
+    "since": "ltm_passages.at >= :since",
+    "until": "ltm_passages.at <= :until",
+}
+"""What filters ask of a passage."""
+_SEVERAL = frozenset({"tracks", "kinds"})
+_PLACE = ("session_key", "seq")
+_WHOLE = tuple(column.name for column in derived_rows.PASSAGE_COLUMNS)
 _COUNTED_AT_ONCE = 100
 """Terms that one statement counts: SQLite joins no more than 500 selects."""
 
@@ -81,8 +104,7 @@ class TextIndex:
         """How often each term occurs in a session's passages of one level, counted up to `ceiling`."""
         with self.database.read() as connection:
             if level == 0:
-                query = select(sessions.c.passages, sessions.c.terms).where(sessions.c.key == ref.key)
-                row = connection.execute(query).mappings().one_or_none()
+                row = connection.execute(_FIGURES, {"session": ref.key}).mappings().one_or_none()
                 figures = rows.figures_of(connection, row) if row is not None else {}
                 count, total = figures.get("passages", 0), figures.get("terms", 0)
             else:
@@ -143,22 +165,9 @@ class TextIndex:
             limit: How many at most.
             filters: Further conditions.
         """
-        query = self._candidates(ref, weights, level=level, limit=limit, filters=filters)
-        if query is None:
-            return []
         with self.database.read() as connection:
-            return readable(connection, connection.execute(query).all(), derived_rows.passage_of)
-
-    def seqs(
-        self, ref: SessionRef, weights: Mapping[str, float], *, limit: int, filters: SearchFilters | None = None
-    ) -> set[int]:
-        """The messages of the passages that `find` gives, for who reads all passages of these anyway."""
-        query = self._candidates(ref, weights, level=0, limit=limit, filters=filters)
-        if query is None:
-            return set()
-        with self.database.read() as connection:
-            found = connection.scalars(query.with_only_columns(passages.c.seq, maintain_column_froms=True))
-            return {seq for seq in found if isinstance(seq, int)}
+            found = self._candidates(connection, [ref.key], weights, _WHOLE, level=level, limit=limit, filters=filters)
+            return readable(connection, found, derived_rows.passage_of)
 
     def places(
         self,
@@ -168,33 +177,38 @@ class TextIndex:
         limit: int,
         filters: SearchFilters | None = None,
     ) -> set[tuple[int, int]]:
-        """As `seqs`, of several sessions: the keys of their sessions, and their numbers there."""
-        heaviest, keys = _heaviest(weights), {ref.key for ref in refs}
-        if not heaviest or not keys:
-            return set()
-        made = _sqlite_candidates if self.database.dialect == "sqlite" else _postgresql_candidates
-        query = made([scope_of(key, 0) for key in sorted(keys)], heaviest, _conditions(filters), limit)
+        """The messages of the passages that `find` gives, of several sessions: their sessions' keys, and their numbers.
+
+        For who reads all passages of these anyway.
+        """
+        keys = sorted({ref.key for ref in refs})
         with self.database.read() as connection:
-            rows_found = connection.execute(
-                query.with_only_columns(passages.c.session_key, passages.c.seq, maintain_column_froms=True)
-            )
-            return {(key, seq) for key, seq in rows_found if key in keys and isinstance(seq, int)}
+            found = self._candidates(connection, keys, weights, _PLACE, level=0, limit=limit, filters=filters)
+        return {(row.session_key, row.seq) for row in found if isinstance(row.seq, int)}
 
     def _candidates(
         self,
-        ref: SessionRef,
+        connection: Connection,
+        keys: Sequence[int],
         weights: Mapping[str, float],
+        columns: tuple[str, ...],
         *,
         level: int,
         limit: int,
         filters: SearchFilters | None,
-    ) -> Select[Any] | None:
-        heaviest = _heaviest(weights)
-        if not heaviest:
-            return None
-        made = _sqlite_candidates if self.database.dialect == "sqlite" else _postgresql_candidates
-        query = made([scope_of(ref.key, level)], heaviest, _conditions(filters), limit)
-        return query.where(passages.c.session_key == ref.key)
+    ) -> Sequence[Row[Any]]:
+        """These columns of the passages of some sessions that share a term with the question, as of `find`."""
+        heaviest = sorted(weights.items(), key=lambda item: -item[1])[:_MOST_TERMS]
+        if not heaviest or not keys:
+            return []
+        scopes = [scope_of(key, level) for key in keys]
+        if self.database.dialect == "sqlite":
+            found = _sqlite_candidates(connection, scopes, heaviest, columns, filters=filters, limit=limit)
+        else:
+            query = _postgresql_candidates(scopes, heaviest, columns, filters=filters, limit=limit)
+            found = connection.execute(query).all()
+        # What an index names is compared with the row: a damaged one may name another session's.
+        return [row for row in found if row.session_key in keys]
 
     def by_id(
         self, ref: SessionRef | None, ids: Sequence[int], *, filters: SearchFilters | None = None
@@ -218,13 +232,9 @@ class TextIndex:
         found: list[Passage] = []
         wanted = sorted(set(seqs))
         for start in range(0, len(wanted), 500):
-            query = select(*derived_rows.PASSAGE_COLUMNS).where(
-                passages.c.session_key == ref.key,
-                passages.c.level == 0,
-                passages.c.seq.in_(wanted[start : start + 500]),
-            )
+            named = {"session": ref.key, "seqs": wanted[start : start + 500]}
             with self.database.read() as connection:
-                found += readable(connection, connection.execute(query).all(), derived_rows.passage_of)
+                found += readable(connection, connection.execute(_OF_ENTRIES, named).all(), derived_rows.passage_of)
         return sorted(found, key=lambda one: (one.seq, one.part))
 
 
@@ -233,60 +243,77 @@ def _statistics(count: int, total: float, frequency: dict[str, int], ceiling: in
     return TextStatistics(passages=count, average_terms=mean, document_frequency=frequency, ceiling=ceiling)
 
 
-def _heaviest(weights: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted(weights.items(), key=lambda item: -item[1])[:_MOST_TERMS]
-
-
 def _summary_figures(connection: Connection, ref: SessionRef, level: int) -> tuple[int, float]:
     """Passages of the summaries of a level, and their terms: the mean is taken of the newest ones."""
-    mine = and_(passages.c.session_key == ref.key, passages.c.level == level)
-    newest = select(TERM_COUNT.label("terms")).where(mine).order_by(passages.c.seq.desc()).limit(_SAMPLE).subquery()
-    counted = select(func.count()).where(mine).scalar_subquery()
-    count, mean = connection.execute(select(counted, func.avg(newest.c.terms))).one()
+    count, mean = connection.execute(_SUMMARY_FIGURES, {"session": ref.key, "level": level}).one()
     return int(count or 0), int(count or 0) * float(mean or 0)
 
 
-def _conditions(filters: SearchFilters | None) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+def _limits(filters: SearchFilters | None) -> dict[str, Any]:
+    """What filters ask for, by the names of `_LIMITS`."""
     if filters is None:
-        return found
-    if filters.tracks is not None:
-        found.append(passages.c.track.in_([packed(track) for track in filters.tracks]))
-    if filters.kinds is not None:
-        found.append(passages.c.kind.in_([packed(kind) for kind in filters.kinds]))
-    if filters.since is not None:
-        found.append(passages.c.at >= filters.since)
-    if filters.until is not None:
-        found.append(passages.c.at <= filters.until)
-    return found
+        return {}
+    asked = {
+        "tracks": None if filters.tracks is None else [packed(track) for track in filters.tracks],
+        "kinds": None if filters.kinds is None else [packed(kind) for kind in filters.kinds],
+        "since": filters.since,
+        "until": filters.until,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _conditions(filters: SearchFilters | None) -> list[TextClause]:
+    return [
+        text(_LIMITS[name]).bindparams(
+            bindparam(name, value, type_=Text() if name in _SEVERAL else Float(), expanding=name in _SEVERAL)
+        )
+        for name, value in _limits(filters).items()
+    ]
 
 
 def _sqlite_candidates(
-    scopes: Sequence[str], weights: Sequence[tuple[str, float]], conditions: Sequence[ColumnElement[bool]], limit: int
-) -> Select[Any]:
+    connection: Connection,
+    scopes: Sequence[str],
+    weights: Sequence[tuple[str, float]],
+    columns: tuple[str, ...],
+    *,
+    filters: SearchFilters | None,
+    limit: int,
+) -> Sequence[Row[Any]]:
     """Passages by the summed weights of their terms. FTS5's own `bm25` would weigh by figures of every session."""
-    named = []
+    named: dict[str, Any] = {"limit": limit, "most": _MOST_PER_TERM, **_limits(filters)}
     for number, (term, weight) in enumerate(weights):
-        match = text(f"ltm_passages_fts MATCH :term{number}").bindparams(
-            bindparam(f"term{number}", _fts_query(scopes, [term]))
-        )
-        one = select(_fts.c.rowid.label("id"), literal(weight).label("weight")).where(match)
-        if conditions:
-            one = one.join(passages, passages.c.id == _fts.c.rowid).where(*conditions)
-        named.append(select(one.order_by(_fts.c.rowid.desc()).limit(_MOST_PER_TERM).subquery()))
-    every = union_all(*named).subquery()
-    score = func.sum(every.c.weight).label("score")
-    best = select(every.c.id, score).group_by(every.c.id).order_by(score.desc(), every.c.id.desc()).limit(limit)
-    ranked = best.subquery()
-    return (
-        select(*derived_rows.PASSAGE_COLUMNS)
-        .join(ranked, ranked.c.id == passages.c.id)
-        .order_by(ranked.c.score.desc(), passages.c.id.desc())
+        named |= {f"term{number}": _fts_query(scopes, [term]), f"weight{number}": weight}
+    names = tuple(name for name in _LIMITS if name in named)
+    return connection.execute(_sqlite_query(len(weights), columns, names), named).all()
+
+
+@lru_cache(maxsize=256)
+def _sqlite_query(terms: int, columns: tuple[str, ...], limits: tuple[str, ...]) -> TextClause:
+    """As text: to build, and to read, a select of each term takes SQLAlchemy longer than SQLite takes to answer."""
+    where = "".join(f" AND {_LIMITS[name]}" for name in limits)
+    beside = " JOIN ltm_passages ON ltm_passages.id = ltm_passages_fts.rowid" if limits else ""
+    each = " UNION ALL ".join(
+        f"SELECT * FROM (SELECT ltm_passages_fts.rowid AS id, :weight{number} AS weight FROM ltm_passages_fts{beside} "
+        f"WHERE ltm_passages_fts MATCH :term{number}{where} ORDER BY ltm_passages_fts.rowid DESC LIMIT :most)"
+        for number in range(terms)
     )
+    shown = ", ".join(f"ltm_passages.{name}" for name in columns)
+    query = text(
+        f"SELECT {shown} FROM ltm_passages JOIN (SELECT id, sum(weight) AS score FROM ({each}) GROUP BY id "
+        "ORDER BY score DESC, id DESC LIMIT :limit) AS anon_ranked ON anon_ranked.id = ltm_passages.id "
+        "ORDER BY anon_ranked.score DESC, ltm_passages.id DESC"
+    )
+    return query.bindparams(*(bindparam(name, expanding=True) for name in limits if name in _SEVERAL))
 
 
 def _postgresql_candidates(
-    scopes: Sequence[str], weights: Sequence[tuple[str, float]], conditions: Sequence[ColumnElement[bool]], limit: int
+    scopes: Sequence[str],
+    weights: Sequence[tuple[str, float]],
+    columns: tuple[str, ...],
+    *,
+    filters: SearchFilters | None,
+    limit: int,
 ) -> Select[Any]:
     """As `_sqlite_candidates`; the index of a `tsvector` answers for all terms at once."""
     any_term = cast(_ts_query(scopes, [term for term, _ in weights]), TSQUERY)
@@ -295,8 +322,8 @@ def _postgresql_candidates(
         literal(0.0),
     )
     return (
-        select(*derived_rows.PASSAGE_COLUMNS)
-        .where(_tsv.op("@@")(any_term), *conditions)
+        select(*(passages.c[name] for name in columns))
+        .where(_tsv.op("@@")(any_term), *_conditions(filters))
         .order_by(score.desc(), passages.c.id.desc())
         .limit(limit)
     )

@@ -40,6 +40,7 @@ def checkpoint(
     runtime: Runtime,
     session_id: str,
     *,
+    ref: SessionRef | None = None,
     track: str,
     reasons: Sequence[str],
     view: ViewSnapshot | None = None,
@@ -53,6 +54,7 @@ def checkpoint(
     Args:
         runtime: The memory.
         session_id: Which session.
+        ref: The session, where it was looked up already.
         track: Which line of it.
         reasons: Why; each a word of `MemoryCheckpoint.reasons`, or the caller's own.
         view: What the model was given last. `None`: the newest messages, and the summaries that stand for the rest.
@@ -69,7 +71,7 @@ def checkpoint(
     """
     only = track if alone else None
     given = _as_json(project)
-    ref = runtime.store.transcript.find(session_id)
+    ref = runtime.store.transcript.find(session_id) if ref is None else ref
     if ref is None:
         msg = f"the session {session_id!r} has nothing to save yet: add a message or start a task first"
         raise NotFoundError(msg)
@@ -118,6 +120,7 @@ def checkpoint(
     keep = runtime.settings.checkpoints.keep
     kept = runtime.store.checkpoints.write(ref, made, keep=keep, event=event)
     deliver(runtime, event)
+    runtime.view_cache.keep_recalled(ref.key, f"given:{only}", made.id, given)
     return kept
 
 
@@ -216,6 +219,9 @@ def _given_before(runtime: Runtime, ref: SessionRef, track: str | None) -> dict[
     """What the caller gave last, with a `track` for that alone: what the newest checkpoint that is whole has of it."""
     infos = checkpoint_infos(runtime, ref, track=track)
     for info in of_the_run(infos) if track is None else infos:
+        known: dict[str, Any] | None = runtime.view_cache.recalled(ref.key, f"given:{track}", info.id)
+        if known is not None:
+            return known
         with suppress(CheckpointError):  # a damaged one is told of by whoever restores it, and by `verify`
             given = runtime.store.checkpoints.read(ref, info.id).project_state.get("given")
             return dict(given) if isinstance(given, dict) else {}
@@ -233,9 +239,9 @@ def _context_state(
     }
     if view is not None:
         messages, left_out = bounded(view.messages)
-        known = runtime.store.transcript.by_id(ref, [one.id for one in messages if one.id])
-        own = {entry.id for entry in known if entry.track == track}
-        shown = [entry for entry in known if entry.track == track or entry.id not in own]
+        ids = {one.id for one in messages if one.id}
+        there = {entry.seq: entry for entry in view.entries if entry.id in ids}
+        shown = [there[seq] for seq in sorted(there)]
         found |= {
             "view": view.name,
             "zone": str(view.zone),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Table, and_, bindparam, delete, insert, literal, select, update
 
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.damage import readable
+from langchain_tiered_memory.sql.damage import readable, readable_or
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import calibrations, digest_of, packed, plans, storable, windows
 from langchain_tiered_memory.sql.session_rows import insert_if_absent, lock_session, upsert
@@ -24,6 +24,9 @@ PLAN = select(plans.c.payload).where(
     plans.c.session_key == bindparam("session"), plans.c.name == bindparam("name"), plans.c.epoch == bindparam("epoch")
 )
 """The plan of a view under an epoch."""
+_CALIBRATION = select(calibrations).where(
+    calibrations.c.model == bindparam("model"), calibrations.c.counter == bindparam("counter")
+)
 _KEPT_PLANS = 32
 """Plans kept for one session: one for each view and budget in use."""
 
@@ -65,16 +68,14 @@ class Plans:
 
     def calibration(self, model: str, counter: str) -> tuple[float, int] | None:
         """Ratio of billed to counted tokens for a model, and how many samples it rests on."""
-        query = select(calibrations).where(
-            calibrations.c.model == packed(model)[:200], calibrations.c.counter == packed(counter)[:100]
-        )
+        named = {"model": _name(model), "counter": packed(counter)[:_MAX_COUNTER_CHARS]}
         with self.database.read() as connection:
-            found = readable(connection, connection.execute(query).mappings(), _calibration)
+            found = readable(connection, connection.execute(_CALIBRATION, named).mappings(), _calibration)
         return found[0] if found else None
 
     def set_calibration(self, model: str, counter: str, *, ratio: float, samples: int) -> None:
         """Keep a ratio."""
-        named = {"model": packed(model)[:200], "counter": packed(counter)[:100]}
+        named = {"model": _name(model), "counter": packed(counter)[:_MAX_COUNTER_CHARS]}
         learnt = {"ratio": ratio, "samples": samples}
         with self.database.write() as connection:
             write = upsert(connection, calibrations, key=("model", "counter"), values=named | learnt)
@@ -119,7 +120,7 @@ def drop_plan(connection: Connection, ref: SessionRef, name: str) -> None:
     connection.execute(delete(plans).where(plans.c.session_key == ref.key, plans.c.name == name))
 
 
-_MAX_NAME_CHARS = 200
+_MAX_NAME_CHARS, _MAX_COUNTER_CHARS = 200, 100
 
 
 @retried
@@ -149,15 +150,31 @@ class Windows:
 
     def read(self, model: str) -> int | None:
         """The window in tokens; `None` where nothing was learnt."""
+        return self.of_model(model, "")[0]
+
+    def of_model(self, model: str, counter: str) -> tuple[int | None, float]:
+        """As `read`, with the ratio of `Plans.calibration`, 1 where nothing was learnt of it either."""
+        named = {"model": _name(model), "counter": packed(counter)[:_MAX_COUNTER_CHARS]}
         with self.database.read() as connection:
-            query = select(windows).where(windows.c.model == _name(model))
-            found = readable(connection, connection.execute(query).mappings(), _tokens)
-        return found[0] if found else None
+            row = connection.execute(_LEARNT, named).mappings().one()
+            tokens = readable_or(connection, lambda: _sound(windows, row, "tokens"), None)
+            ratio = readable_or(connection, lambda: _sound(calibrations, row, "ratio"), None)
+        return tokens, 1.0 if ratio is None else ratio
 
 
-def _tokens(row: RowMapping) -> int:
-    check(windows, row)
-    return int(row["tokens"])
+_ONCE = select(literal(1).label("once")).subquery()
+_LEARNT = select(windows.c.model, windows.c.tokens, calibrations.c.ratio).select_from(
+    _ONCE.outerjoin(windows, windows.c.model == bindparam("model")).outerjoin(
+        calibrations, and_(calibrations.c.model == bindparam("model"), calibrations.c.counter == bindparam("counter"))
+    )
+)
+
+
+def _sound(table: Table, row: RowMapping, column: str) -> Any:  # noqa: ANN401 - of the column's type
+    value = row[column]
+    if value is not None:
+        check(table, {"model": row["model"], column: value})
+    return value
 
 
 def _name(model: str) -> str:

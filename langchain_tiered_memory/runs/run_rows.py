@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
+from sqlalchemy import CompoundSelect, Connection, and_, bindparam, delete, func, insert, or_, select, union_all, update
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.runs.plans import write_plan
@@ -173,14 +174,21 @@ def read_tasks(
     connection: Connection, ref: SessionRef, *, newest_finished: int, track: str | None = None
 ) -> list[Task]:
     """Active tasks in the order they were started, those that wait as queued, the last finished, newest first."""
-    mine = select(tasks).where(*_mine(ref, track))
-    active = mine.where(tasks.c.state == "active").order_by(tasks.c.started_at)
-    waiting = mine.where(tasks.c.state == "waiting").order_by(tasks.c.started_at)
-    finished = mine.where(tasks.c.state == "finished").order_by(tasks.c.number.desc()).limit(newest_finished)
-    found: list[Task] = []
-    for query in (active, waiting, finished):
-        found += readable(connection, connection.execute(query).mappings(), task_of)
-    return found
+    asked = {"session": ref.key, "finished": newest_finished} | ({} if track is None else {"track": packed(track)})
+    read = connection.execute(_tasks_of(on_track=track is not None), asked).mappings()
+    found = readable(connection, read, task_of)
+    finished = [one for one in found if one.state == "finished"]
+    unfinished = sorted((one for one in found if one.state != "finished"), key=lambda one: (one.state, one.started_at))
+    return [*unfinished, *sorted(finished, key=lambda one: -one.number)]
+
+
+@cache
+def _tasks_of(*, on_track: bool) -> CompoundSelect[Any]:
+    mine = select(tasks).where(tasks.c.session_key == bindparam("session"))
+    if on_track:
+        mine = mine.where(tasks.c.track == bindparam("track"))
+    finished = mine.where(tasks.c.state == "finished").order_by(tasks.c.number.desc()).limit(bindparam("finished"))
+    return union_all(mine.where(tasks.c.state.in_(("active", "waiting"))), select(finished.subquery()))
 
 
 def _mine(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:

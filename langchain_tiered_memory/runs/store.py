@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import and_, delete, func, insert, select, update
 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.runs.run_rows import (
@@ -29,37 +29,26 @@ from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import (
-    digest_of,
     digest_of_task,
     entries,
     packed,
     runs,
-    sessions,
     tasks,
     unpacked,
 )
 from langchain_tiered_memory.sql.session_rows import advance_epoch
+from langchain_tiered_memory.transcript.append import CURRENT_TASK
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 from langchain_tiered_memory.types.runs import RunState, Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, RowMapping, Select
+    from sqlalchemy import ColumnElement, RowMapping
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
-_ACTIVE = (
-    select(tasks.c.task_id)
-    .where(tasks.c.state == "active", tasks.c.track == bindparam("track"))
-    .order_by(tasks.c.started_at.desc())
-    .limit(1)
-)
-_CURRENT = _ACTIVE.where(tasks.c.session_key == bindparam("session"))
-_CURRENT_OF = _ACTIVE.where(
-    tasks.c.session_key == select(sessions.c.key).where(sessions.c.digest == bindparam("digest")).scalar_subquery()
-)
 _KEPT_ZONES = 64
 """Views whose zone is remembered: twice as many as have a plan."""
 
@@ -227,15 +216,9 @@ class Runs:
 
     def current_task(self, ref: SessionRef, track: str) -> str | None:
         """The active task of a track that was started last."""
-        return self._current(_CURRENT, {"session": ref.key, "track": packed(track)})
-
-    def current_task_of(self, session_id: str, track: str) -> str | None:
-        """As `current_task`, for whoever has not looked the session up; `None` where it does not exist."""
-        return self._current(_CURRENT_OF, {"digest": digest_of(session_id), "track": packed(track)})
-
-    def _current(self, query: Select[Any], asked: Mapping[str, Any]) -> str | None:
+        asked = {"session": ref.key, "track": packed(track)}
         with self.database.read() as connection:
-            return none_or(unpacked, connection.scalar(query, asked))
+            return none_or(unpacked, connection.scalar(CURRENT_TASK, asked))
 
     def said_since(self, ref: SessionRef, after: int) -> tuple[int, int, int]:
         """How many messages stand behind a number, and the first and the last of them; zeros for none."""

@@ -14,7 +14,7 @@ from langchain_tiered_memory.types.records import SessionRef
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Connection, RowMapping, Table
+    from sqlalchemy import Connection, Table
 
 
 def unpacked_or_none(value: str | None) -> str | None:
@@ -60,7 +60,7 @@ def names_in(table: Table, row: Columns, column: str) -> tuple[str, ...]:
     return tuple(unpacked(name) for name in from_json(table, row, column, list[str]))
 
 
-def session_ref(row: RowMapping) -> SessionRef:
+def session_ref(row: Columns) -> SessionRef:
     """A row of `ltm_sessions`."""
     check(sessions, {name: row[name] for name in ("key", "epoch", "ended_at")})
     return SessionRef(

@@ -20,6 +20,7 @@ from langchain_tiered_memory.types.records import SummaryState
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from langchain_tiered_memory.sql.column_forms import Columns
 
 _LOCKED = select(sessions).where(sessions.c.digest == bindparam("digest")).with_for_update()
 _LOCKED_BY_KEY = select(sessions).where(sessions.c.key == bindparam("key")).with_for_update()
@@ -83,7 +84,7 @@ def ensure_session(
     begun_by: str | None = None,
     checkpointer: str | None = None,
     before: Callable[[], dict[str, Any]] = dict,
-) -> RowMapping:
+) -> Columns:
     """The locked row of a session, made where there is none; opened again where it was closed.
 
     `before` gives columns that a new row goes on with, where one of that name was there before; `begun_by` and
@@ -109,7 +110,7 @@ def _brought_up_to_date(
     title: str | None,
     begun_by: str | None,
     checkpointer: str | None,
-) -> RowMapping:
+) -> Columns:
     if user is not None and row["owner"] is not None and row["owner"] != packed(user):
         msg = (
             f"the session {unpacked(row['session_id'])!r} belongs to another user than {user!r}: open it for its "
@@ -132,7 +133,7 @@ def _brought_up_to_date(
         connection.execute(update(summaries).where(mine).values(state=SummaryState.ACTIVE))
     if values:
         connection.execute(update(sessions).where(sessions.c.key == row["key"]).values(values))
-    return row
+    return {**row, **values}
 
 
 def insert_all(connection: Connection, table: Table, values: list[dict[str, Any]]) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -64,9 +65,8 @@ class Look:
     """Whether nobody has it open to write, and nothing waits in a log or a journal: the file is all there is."""
 
 
-def _as_text(value: bytes) -> str:
-    """A text of SQLite. One damaged byte must not keep a whole query from being read: it becomes U+FFFD."""
-    return value.decode("utf-8", "replace")
+_as_text = partial(str, encoding="utf-8", errors="replace")
+"""Reads a text of SQLite. One damaged byte must not keep a whole query from being read: it becomes U+FFFD."""
 
 
 class SqliteFile:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, insert, literal, select, update
 
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
@@ -20,6 +21,7 @@ from langchain_tiered_memory.sql.schema import (
     passages,
     revisions,
     sessions,
+    tasks,
     unpacked,
 )
 from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all
@@ -34,6 +36,7 @@ from langchain_tiered_memory.transcript.derived_rows import (
 from langchain_tiered_memory.types.records import Draft
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.drafts import Incoming
 
 GroupRule: TypeAlias = Callable[[Sequence[Draft], int, Mapping[tuple[str, str], int]], list[int]]
@@ -44,11 +47,23 @@ DropFacts: TypeAlias = Callable[[Connection, int, Sequence[int]], None]
 _OF_KNOWN = (
     "id_digest", "message_id", "seq", "digest", "payload", "tokens", "revision", "summary_id", "track", "at"
 )  # fmt: skip
-_KNOWN = select(*(entries.c[name] for name in _OF_KNOWN)).where(
+CURRENT_TASK = (
+    select(tasks.c.task_id)
+    .where(tasks.c.session_key == bindparam("session"), tasks.c.state == "active", tasks.c.track == bindparam("track"))
+    .order_by(tasks.c.started_at.desc())
+    .limit(1)
+)
+"""The active task of a track that was started last."""
+_ONCE = select(literal(1).label("once")).subquery()
+_THERE = and_(
     entries.c.session_key == bindparam("session"),
     entries.c.track == bindparam("track"),
     entries.c.id_digest.in_(bindparam("digests", expanding=True)),
 )
+_KNOWN = select(
+    CURRENT_TASK.scalar_subquery().label("current_task"), *(entries.c[name] for name in _OF_KNOWN)
+).select_from(_ONCE.outerjoin(entries, _THERE))
+"""One row at least, for the task; the rest of it is empty where nothing is known."""
 _GROWN = (
     update(sessions)
     .where(sessions.c.key == bindparam("session"))
@@ -88,16 +103,22 @@ def rounds_of(incoming: Sequence[Incoming]) -> list[list[Incoming]]:
 
 def write_round(
     connection: Connection,
-    session: RowMapping,
+    session: Columns,
     incoming: Sequence[Incoming],
     group_rule: GroupRule,
     drop_facts: DropFacts,
     *,
     now: float,
+    joins_task: bool = False,
 ) -> tuple[int, list[str]]:
-    """Write messages with distinct ids to a locked session. Returns how many were new, and the ids of the edited."""
+    """Write messages with distinct ids to a locked session. Returns how many were new, and the ids of the edited.
+
+    With `joins_task` those without a task are of the one that was started last on their track.
+    """
     key = session["key"]
-    known = _known(connection, key, [item.draft for item in incoming])
+    known, current = _known(connection, key, [item.draft for item in incoming])
+    if joins_task and any(current.values()):
+        incoming = [_of_task(item, current[item.draft.track]) for item in incoming]
     fresh: list[Incoming] = []
     revised: list[str] = []
     for item in incoming:
@@ -120,23 +141,33 @@ def write_round(
 
 def any_known(connection: Connection, key: int, incoming: Sequence[Incoming], ids: frozenset[str]) -> bool:
     """Whether a message with one of these ids is on its track already."""
-    return bool(_known(connection, key, [item.draft for item in incoming if item.draft.id in ids]))
+    return bool(_known(connection, key, [item.draft for item in incoming if item.draft.id in ids])[0])
 
 
-def _known(connection: Connection, key: int, drafts: Sequence[Draft]) -> dict[tuple[str, str], dict[str, Any]]:
-    """What is stored of these messages, by track and id."""
+def _known(
+    connection: Connection, key: int, drafts: Sequence[Draft]
+) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[str, str | None]]:
+    """What is stored of these messages, by track and id; and the current task of each of their tracks."""
     known: dict[tuple[str, str], dict[str, Any]] = {}
+    current: dict[str, str | None] = {}
     for track in dict.fromkeys(draft.track for draft in drafts):
         named = {digest_of(draft.id): draft.id for draft in drafts if draft.track == track}
         for part in chunks(list(named)):
             found = connection.execute(_KNOWN, {"session": key, "track": packed(track), "digests": part}).mappings()
-            known |= {(track, named[row["id_digest"]]): dict(row) for row in found}
-    return known
+            for row in found:
+                current[track] = row["current_task"]
+                if row["id_digest"] is not None:
+                    known[track, named[row["id_digest"]]] = dict(row)
+    return known, current
 
 
-def _insert_new(
-    connection: Connection, session: RowMapping, incoming: Sequence[Incoming], group_rule: GroupRule
-) -> None:
+def _of_task(item: Incoming, task: str | None) -> Incoming:
+    if task is None or item.draft.task is not None:
+        return item
+    return replace(item, draft=replace(item.draft, task=unpacked(task)))
+
+
+def _insert_new(connection: Connection, session: Columns, incoming: Sequence[Incoming], group_rule: GroupRule) -> None:
     check(sessions, {name: session[name] for name in ("key", "next_seq", "last_at")})
     key, first_seq = session["key"], session["next_seq"]
     drafts = [item.draft for item in incoming]
@@ -187,7 +218,7 @@ def _terms_in(index_rows: Sequence[Mapping[str, Any]]) -> int:
     return sum(row["terms"].count(" ") + 1 for row in index_rows)
 
 
-def _revise(connection: Connection, session: RowMapping, stored: dict[str, Any], item: Incoming, *, now: float) -> None:
+def _revise(connection: Connection, session: Columns, stored: dict[str, Any], item: Incoming, *, now: float) -> None:
     check(entries, {name: stored[name] for name in ("seq", "revision", "tokens", "at")})
     key, seq, draft = session["key"], stored["seq"], item.draft
     connection.execute(

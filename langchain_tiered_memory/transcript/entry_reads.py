@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import Connection, Integer, Row, Select, bindparam, func, literal_column, or_, select, union_all
+from sqlalchemy import Connection, Integer, Row, Select, bindparam, func, literal_column, null, or_, select, union_all
 
 from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.damage import damage_of, readable
 from langchain_tiered_memory.sql.entry_rows import ROLES
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import digest_of, entries, packed, summaries, unpacked
+from langchain_tiered_memory.sql.schema import digest_of, entries, files, packed, summaries, unpacked
 from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import Entry, Role, SessionRef
@@ -108,6 +108,18 @@ def _first_or_last(role: str | None, limit: str, *, newest_first: bool) -> Selec
     return said.order_by(entries.c.seq.desc() if newest_first else entries.c.seq).limit(bindparam(limit))
 
 
+_worked = (
+    select(files.c.seq)
+    .where(
+        files.c.session_key == bindparam("session"),
+        files.c.track == bindparam("track"),
+        files.c.operation.in_(("read", "write")),
+    )
+    .group_by(files.c.seq)
+    .order_by(files.c.seq.desc())
+    .limit(bindparam("worked"))
+    .subquery()
+)
 _MUSTS = union_all(
     _part(0, _first_or_last("user", "goals", newest_first=False)),
     _part(1, _first_or_last("system", "prompts", newest_first=False)),
@@ -115,23 +127,29 @@ _MUSTS = union_all(
     _part(3, _first_or_last(None, "newest", newest_first=True)),
     _part(4, _WAITING),
     _part(5, _PINNED),
+    _part(6, _OF_SESSION.where(entries.c.track < bindparam("track")).limit(1)),
+    _part(7, _OF_SESSION.where(entries.c.track > bindparam("track")).limit(1)),
+    select(literal_column("8", Integer).label("part"), _worked.c.seq, *(null() for _ in entry_rows.ENTRY_COLUMNS[1:])),
 )
+_PARTS = 8
 
 
 def read_required(
-    connection: Connection, ref: SessionRef, *, track: str, goals: int, prompts: int, users: int, newest: int
-) -> list[list[Entry]]:
-    """First user messages, first system messages, last user messages, last messages, those that wait, and pins.
+    connection: Connection, ref: SessionRef, *, track: str, limits: Mapping[str, int]
+) -> tuple[list[list[Entry]], list[int]]:
+    """First user messages, first system messages, last user messages, last messages, those that wait, pins, and others.
 
-    One statement; each part in the order of the messages. The numbers say how many of the first four at most.
+    The last two parts have a message of another track each, where there is one before or behind this one by name. One
+    statement; each part in the order of the messages. Beside them the numbers of the latest messages that worked on
+    files, newest first. `limits` says how many of the first four at most (`goals`, `prompts`, `users`, `newest`), and
+    of these (`worked`).
     """
-    named = {"session": ref.key, "track": packed(track)}
-    limits = {"goals": goals, "prompts": prompts, "users": users, "newest": newest}
-    parts: list[list[Any]] = [[] for _ in range(6)]
-    for part, *row in connection.execute(_MUSTS, named | limits):
+    parts: list[list[Any]] = [[] for _ in range(_PARTS + 1)]
+    for part, *row in connection.execute(_MUSTS, {"session": ref.key, "track": packed(track), **limits}):
         parts[part].append(row)
     read = partial(entry_or_again, connection)
-    return [sorted(readable(connection, rows, read), key=lambda entry: entry.seq) for rows in parts]
+    found = [sorted(readable(connection, rows, read), key=lambda entry: entry.seq) for rows in parts[:_PARTS]]
+    return found, sorted((seq for seq, *_ in parts[_PARTS] if isinstance(seq, int)), reverse=True)
 
 
 def read_named(connection: Connection, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> dict[str, Entry]:

@@ -66,8 +66,6 @@ def remember(
     answer that was paid for it is kept as a text of JSON instead, and reported.
     """
     files = runtime.settings.files if runtime.settings.files.enabled else None
-    if task is None:
-        task = runtime.store.runs.current_task_of(session_id, track)
     incoming: list[Incoming] = []
     for value, moment in zip(messages, _moments(at, len(messages), runtime.now()), strict=True):
         message, lost = coerce(value), tuple[str, ...]()
@@ -99,6 +97,7 @@ def remember(
         begun_by=begun_by,
         new_ids=new_ids,
         checkpointer=checkpointer,
+        joins_task=task is None,
     )
     if appended.is_taken:
         return [], appended

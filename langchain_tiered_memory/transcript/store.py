@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Integer, Select, and_, bindparam, func, literal_column, null, or_, select, union_all, update
+from sqlalchemy import (
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    union_all,
+    update,
+)
 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.sql import rows
@@ -33,6 +46,9 @@ from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sqlalchemy import Connection
+
+    from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.records import Entry
 
 _OF_SESSION = summaries.c.session_key == bindparam("session")
@@ -45,6 +61,33 @@ _TOKENS_AND_PLAN = select(sessions.c.tokens, _PLAN.scalar_subquery().label("plan
 _WAITING, _BEGUN, _LATER = range(3)
 _BY_DIGEST = select(sessions).where(sessions.c.digest == bindparam("digest"))
 _BY_KEY = select(sessions).where(sessions.c.key == bindparam("session"))
+_ON_TRACK = and_(entries.c.session_key == sessions.c.key, entries.c.track == bindparam("track"))
+_HEAD = select(
+    sessions,
+    select(entries.c.message_id).where(_ON_TRACK, entries.c.seq == bindparam("seq")).scalar_subquery().label("named"),
+    exists()
+    .where(_ON_TRACK, entries.c.id_digest.in_(bindparam("digests", expanding=True)))
+    .correlate(sessions)
+    .label("has_ids"),
+).where(sessions.c.digest == bindparam("digest"))
+
+
+def _last_seq(connection: Connection, row: Columns) -> int:
+    """Number of a session's newest message; -1 where that column is damaged, which is noted."""
+    return int(rows.figures_of(connection, {name: row[name] for name in ("key", "next_seq")})["next_seq"]) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackHead:
+    """A session, and what whoever writes to one of its tracks asks first."""
+
+    ref: SessionRef
+    last_seq: int
+    """Number of its newest message, on whatever track; -1 where that is not known."""
+    named: str | None
+    """Id of the message with the number that was asked for; `None` where the track has none."""
+    has_ids: bool
+    """Whether the track has one of the ids that were asked for."""
 
 
 def _waiting_tracks() -> Select[Any]:
@@ -105,6 +148,10 @@ class MustEntries:
     """The latest messages of any role."""
     waiting: tuple[Entry, ...] = ()
     """Messages with calls that have no result yet: the latest, as many as a late result may still join."""
+    has_other_tracks: bool = False
+    """Whether the session has messages of other tracks."""
+    worked_on: tuple[int, ...] = ()
+    """`seq`s of the latest messages that worked on files, newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +192,25 @@ class Transcript(EntryReads):
             row = connection.execute(_BY_DIGEST, {"digest": digest_of(session_id)}).mappings().one_or_none()
         return rows.session_ref(row) if row is not None else None
 
+    def head(self, session_id: str, *, track: str, seq: int, ids: Sequence[str]) -> TrackHead | None:
+        """How a session stands: as of `find`, with who is asked for (see `TrackHead`) in the same statement.
+
+        Args:
+            session_id: The session.
+            track: The track on which `seq` and `ids` are looked for.
+            seq: Number of a message.
+            ids: Of messages, as many as one `IN (...)` takes.
+        """
+        named = {"track": packed(track), "seq": seq, "digests": [digest_of(one) for one in ids]}
+        with self.database.read() as connection:
+            row = connection.execute(_HEAD, {"digest": digest_of(session_id), **named}).mappings().one_or_none()
+            if row is None:
+                return None
+            last_seq = _last_seq(connection, row)
+        named_id = row["named"]
+        named_id = unpacked(named_id) if named_id is not None else None
+        return TrackHead(ref=rows.session_ref(row), last_seq=last_seq, named=named_id, has_ids=bool(row["has_ids"]))
+
     def sessions(self, *, user: str | None = None) -> list[SessionRef]:
         """All sessions, or those of one user, oldest first."""
         query = select(sessions).order_by(sessions.c.key)
@@ -164,10 +230,12 @@ class Transcript(EntryReads):
         begun_by: str | None = None,
         new_ids: frozenset[str] = frozenset(),
         checkpointer: str | None = None,
+        joins_task: bool = False,
     ) -> Appended:
         """Write messages; ids that exist on its track are taken as the same message (idempotent) or its edit.
 
-        Nothing is written when one of `new_ids` exists.
+        Nothing is written when one of `new_ids` exists. With `joins_task` those without a task are of the one that was
+        started last on their track.
 
         What was forgotten is left out; where nothing is left, a session is not made for it either.
 
@@ -195,13 +263,16 @@ class Transcript(EntryReads):
             if left_out and len(left_out) == len(incoming):
                 connection.rollback()
                 return Appended(ref=rows.session_ref(row), new=0, revised=(), left_out=left_out)
-            new, revised = 0, list[str]()
-            for items in rounds_of([item for place, item in enumerate(incoming) if place not in left_out]):
-                fresh, edits = write_round(connection, row, items, self.group_rule, self.drop_facts, now=now)
+            new, revised, behind = 0, list[str](), _last_seq(connection, row)
+            rounds = rounds_of([item for place, item in enumerate(incoming) if place not in left_out])
+            for number, items in enumerate(rounds, 1):
+                rules = self.group_rule, self.drop_facts
+                fresh, edits = write_round(connection, row, items, *rules, now=now, joins_task=joins_task)
                 new, revised = new + fresh, revised + edits
-                # Numbers, totals and epoch moved: the next round and the caller see the row as it is now.
-                row = connection.execute(_BY_KEY, {"session": row["key"]}).mappings().one()
-            return Appended(ref=rows.session_ref(row), new=new, revised=tuple(revised), left_out=left_out)
+                if edits or number < len(rounds):  # numbers, totals and epoch moved
+                    row = connection.execute(_BY_KEY, {"session": row["key"]}).mappings().one()
+            ref = rows.session_ref(row)
+            return Appended(ref=ref, new=new, revised=tuple(revised), left_out=left_out, behind=behind)
 
     def set_pin(self, ref: SessionRef, message_id: str, *, pinned: bool, track: str = DEFAULT_TRACK) -> None:
         """Pin a message, as `named` means it, or let it go.
@@ -255,12 +326,12 @@ class Transcript(EntryReads):
             connection.execute(update(sessions).where(sessions.c.key == ref.key).values(ended_at=now))
 
     def required(
-        self, ref: SessionRef, *, track: str, off: frozenset[int], opening: int, users: int, newest: int
+        self, ref: SessionRef, *, track: str, off: frozenset[int], opening: int, users: int, newest: int, worked_on: int
     ) -> MustEntries:
         """What must be shown of a track, as if the messages in `off` were not there; pins are those of all tracks.
 
         At most `opening` system messages before the first user message, `users` of the latest user messages,
-        and `newest` of the latest.
+        `newest` of the latest, and the numbers of `worked_on` messages.
         """
         most = len(off)
 
@@ -268,9 +339,9 @@ class Transcript(EntryReads):
             return [entry for entry in found if entry.seq not in off]
 
         with self.database.read() as connection:
-            first, prompts, asked, latest, heads, pinned = read_required(
-                connection, ref, track=track, goals=1 + most, prompts=opening, users=users + most, newest=newest + most
-            )
+            limits = {"goals": 1 + most, "prompts": opening, "users": users + most, "newest": newest + most}
+            parts, worked = read_required(connection, ref, track=track, limits=limits | {"worked": worked_on})
+        first, prompts, asked, latest, heads, pinned, *others = parts
         goal = on(first)[:1]
         return MustEntries(
             opening=(*(one for one in on(prompts) if goal and one.seq < goal[0].seq), *goal),
@@ -278,6 +349,8 @@ class Transcript(EntryReads):
             users=tuple(on(asked)[-users:] if users else ()),
             newest=tuple(on(latest)[-newest:] if newest else ()),
             waiting=tuple(on(heads)),
+            has_other_tracks=any(others),
+            worked_on=tuple(worked),
         )
 
     def kept_view(self, ref: SessionRef, name: str) -> KeptView:

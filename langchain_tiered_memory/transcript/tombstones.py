@@ -41,6 +41,7 @@ from langchain_tiered_memory.transcript.append import chunks
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.drafts import Incoming
 
@@ -177,9 +178,7 @@ class Tombstones:
         return frozenset(found)
 
 
-def held_back(
-    connection: Connection, secret: bytes, session: RowMapping, incoming: Sequence[Incoming]
-) -> frozenset[int]:
+def held_back(connection: Connection, secret: bytes, session: Columns, incoming: Sequence[Incoming]) -> frozenset[int]:
     """Places of messages on their way in that were forgotten on their track with these words; the session is locked.
 
     One that stands in the session by now, word for word, is none of them: there is nothing to hold back.

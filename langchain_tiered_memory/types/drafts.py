@@ -53,6 +53,8 @@ class Appended:
     """Whether an id that had to be new was there already: nothing was written then."""
     left_out: frozenset[int] = frozenset()
     """Places of messages that were forgotten, and were not written again."""
+    behind: int = 0
+    """Number of the session's newest message before: the new ones follow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

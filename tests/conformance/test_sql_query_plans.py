@@ -34,7 +34,12 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "groups": lambda s, r, _: s.transcript.groups_of(r, MANY),
     "unanswered calls": lambda s, r, _: s.transcript.waiting_heads(r, track="main"),
     "pins": lambda s, r, _: s.transcript.pinned(r),
-    "musts": lambda s, r, _: s.transcript.required(r, track="main", off=frozenset({2}), opening=3, users=3, newest=3),
+    "musts": lambda s, r, _: s.transcript.required(
+        r, track="main", off=frozenset({2}), opening=3, users=3, newest=3, worked_on=3
+    ),
+    "head": lambda s, _r, _: s.transcript.head("s", track="main", seq=2, ids=["a", "b"]),
+    "written summaries": lambda s, r, _: s.tree.has_written(r),
+    "of a model": lambda s, _r, _: s.windows.of_model("m", "c"),
     "kept view": lambda s, r, _: s.transcript.kept_view(r, "view"),
     "other tracks": lambda s, r, _: s.transcript.other_tracks(r, track="main", after=3, tracks=16, limit=64),
     "totals": lambda s, r, _: s.transcript.totals(r),
@@ -66,7 +71,7 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "term statistics": lambda s, r, _: s.text_index.statistics(r, ["word1"]),
     "term statistics of summaries": lambda s, r, _: s.text_index.statistics(r, ["word1"], level=1),
     "text search": lambda s, r, _: s.text_index.find(r, {"word1": 1.0}, limit=9),
-    "messages of a text search": lambda s, r, _: s.text_index.seqs(r, {"word1": 1.0}, limit=9),
+    "messages of a text search": lambda s, r, _: s.text_index.places([r], {"word1": 1.0}, limit=9),
     "passages by id": lambda s, r, _: s.text_index.by_id(r, MANY),
     "passages of entries": lambda s, r, _: s.text_index.of_entries(r, MANY),
     "vectors to make": lambda s, _r, _: s.vector_queue.pending(limit=9),
@@ -88,6 +93,8 @@ HOT_WRITES: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "remove": lambda s, r, _: s.removal.messages(r, MANY_IDS),
 }
 MAY_SORT = {
+    "append": "the active tasks of a track, for the current one: few",
+    "edit": "as an append",
     "roots": "few: those of two states",
     "facts of a span": "as many as one summary stands for",
     "facts of summaries": "as many as some chunks have",

@@ -38,7 +38,6 @@ def test_a_run_of_which_nothing_was_noted_stands_as_at_its_start(store: SqlStore
     assert store.runs.read(ref) == RunRow(started_at=NOW)
     assert store.runs.tasks(ref, newest_finished=9) == []
     assert store.runs.current_task(ref, "main") is None
-    assert store.runs.current_task_of("nobody", "main") is None
 
 
 def test_phase_and_zones_are_kept_by_name_and_by_view(store: SqlStore) -> None:
@@ -107,7 +106,6 @@ def test_the_current_task_is_the_one_started_last_even_when_the_clock_stands_or_
     for task_id, now in (("z", NOW), ("a", NOW), ("m", NOW - 100)):
         start(store, ref, task_id, now=now)
         assert store.runs.current_task(ref, "main") == task_id
-        assert store.runs.current_task_of("s", "main") == task_id
     start(store, ref, "elsewhere", track="research")
     assert store.runs.current_task(ref, "main") == "m"
     assert store.runs.current_task(ref, "research") == "elsewhere"
@@ -291,7 +289,6 @@ HOT: dict[str, Callable[[SqlStore, SessionRef], object]] = {
     "state": lambda s, r: s.runs.state(r, newest_finished=9),
     "zone": lambda s, r: s.runs.set_zone(r, "view", "warning", NOW),
     "current task": lambda s, r: s.runs.current_task(r, "main"),
-    "current task by name": lambda s, _: s.runs.current_task_of("s", "main"),
     "start": lambda s, r: start(s, r, "another"),
     "finish": lambda s, r: finish(s, r, "b"),
     "checkpoint": lambda s, r: s.checkpoints.write(r, checkpoint(), keep=2),

@@ -18,8 +18,8 @@ def found(store: SqlStore, ref: SessionRef, *terms: str, **options: object) -> l
     hits: list[Passage] = store.text_index.find(ref, dict.fromkeys(terms, 1.0), limit=1000, **options)  # type: ignore[arg-type]
     assert len({hit.id for hit in hits}) == len(hits)
     if "level" not in options:
-        seqs = store.text_index.seqs(ref, dict.fromkeys(terms, 1.0), limit=1000, **options)  # type: ignore[arg-type]
-        assert seqs == {hit.seq for hit in hits}
+        seqs = store.text_index.places([ref], dict.fromkeys(terms, 1.0), limit=1000, **options)  # type: ignore[arg-type]
+        assert seqs == {(ref.key, hit.seq) for hit in hits}
     return sorted(hit.seq for hit in hits)
 
 

@@ -34,7 +34,14 @@ MOST_STATEMENTS = {"musts": 6, "kept view": 2, "other tracks": 5}
 
 def required(store: SqlStore, ref: SessionRef, **changes: Any) -> MustEntries:
     """What must be shown of the main track, by the usual numbers."""
-    options: dict[str, Any] = {"track": "main", "off": frozenset(), "opening": 3, "users": 3, "newest": 3}
+    options: dict[str, Any] = {
+        "track": "main",
+        "off": frozenset(),
+        "opening": 3,
+        "users": 3,
+        "newest": 3,
+        "worked_on": 3,
+    }
     return store.transcript.required(ref, **options | changes)
 
 

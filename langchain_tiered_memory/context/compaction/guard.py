@@ -208,6 +208,7 @@ def _checkpointed(packing: Packing, standing: ViewStanding) -> str | None:
         used_tokens=need.used_tokens,
         window=inputs.window,
         messages=tuple(piece.message for piece in pieces),
+        entries=tuple(piece.entry for piece in pieces if piece.entry is not None),
         summary_ids=tuple(one for piece in pieces for one in piece.summary_ids),
         pruning=standing.pruning,
     )
@@ -216,6 +217,7 @@ def _checkpointed(packing: Packing, standing: ViewStanding) -> str | None:
         made = checkpoint(
             runtime,
             session_id,
+            ref=inputs.ref,
             track=inputs.track,
             reasons=reasons,
             view=view,

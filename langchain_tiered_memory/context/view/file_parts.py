@@ -12,12 +12,13 @@ shown again.
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.view.relatedness import relatedness, words_in
 from langchain_tiered_memory.messages.file_texts import Change, Reading
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.readings import read_once
@@ -25,6 +26,36 @@ from langchain_tiered_memory.text.readings import read_once
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
+
+
+_WORD = re.compile(r"[^\W\d]\w{2,79}")
+"""Names as code spells them. Shorter ones stand in every file."""
+
+
+def words_in(text: str) -> frozenset[str]:
+    """The names and words of a text, as they are spelt."""
+    return frozenset(_WORD.findall(text))
+
+
+def relatedness(passages: Sequence[AbstractSet[str]], doing: AbstractSet[str]) -> list[float]:
+    """For each passage, from 0 to 1, how much it has in common with what is being done, beside the others.
+
+    A word weighs by the square of its rarity among the passages, as in the cosine of two texts; a long passage has more
+    words of any kind, so what it has in common is divided by the root of their number.
+
+    Args:
+        passages: The words of each.
+        doing: The words of the latest messages.
+    """
+    common = [words & doing for words in passages]
+    having = Counter(word for words in common for word in words)
+    rarity = {word: math.log(1 + len(passages) / count) ** 2 for word, count in having.items()}
+    found = [
+        math.fsum(rarity[word] for word in shared) / math.sqrt(len(words)) if shared else 0.0
+        for words, shared in zip(passages, common, strict=True)
+    ]
+    most = max(found, default=0.0)
+    return [one / most for one in found] if most else found
 
 
 _LEAST_CHARS = 8

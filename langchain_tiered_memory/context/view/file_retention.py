@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import ours
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.view.file_parts import FileText, file_parts
-from langchain_tiered_memory.context.view.relatedness import words_in
+from langchain_tiered_memory.context.view.file_parts import FileText, file_parts, words_in
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_texts import changes_of, reading_of

@@ -174,14 +174,13 @@ def _on_track(
     model = asked.calls.model if asked.calls is not None else None
     epoch = epoch_of(runtime, session.session_id, model) if model is not None else None
     try:
-        context = yield from context_of(session, asked, choices, max_tokens=most, off=off)
+        context = yield from context_of(session, asked, choices, max_tokens=most, off=off, model=told)
     except BudgetError:
         if not aside.tokens:
             raise
         # What others added may be gone by now, and what they add is theirs to answer for: let the provider decide.
-        context = yield from context_of(
-            session, asked, choices, max_tokens=_most_tokens(runtime, told, choices, room), off=off
-        )
+        most = _most_tokens(runtime, told, choices, room)
+        context = yield from context_of(session, asked, choices, max_tokens=most, off=off, model=told)
     return Prepared(
         session=session,
         asked=asked,
@@ -196,16 +195,22 @@ def _on_track(
 
 
 def context_of(
-    session: Session, asked: Asked, choices: Choices, *, max_tokens: int | None, off: frozenset[int] | None
+    session: Session,
+    asked: Asked,
+    choices: Choices,
+    *,
+    max_tokens: int | None,
+    off: frozenset[int] | None,
+    model: ModelProfile | None = None,
 ) -> Flow[Context]:
-    """The context of a request within `max_tokens`."""
+    """The context of a request within `max_tokens`; `model` is its model where its learnt window was read already."""
     return (
         yield from session.core.context(
             None if choices.recall else "",
             max_tokens=max_tokens,
             system=asked.system,
             tools=asked.tools,
-            model=asked.model,
+            model=model or asked.model,
             view=choices.view,
             profile=choices.profile,
             off=off,

@@ -17,11 +17,14 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.forgotten import SAID_PREFIX, copy_id, forgotten_in, handed_down_from
 from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, digests_at, digests_of
 from langchain_tiered_memory.messages.codec import coerce, encode
+from langchain_tiered_memory.transcript.append import IN_CHUNK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.transcript.store import TrackHead
+    from langchain_tiered_memory.types.drafts import Appended
     from langchain_tiered_memory.types.records import Entry, SessionRef
 
 
@@ -69,15 +72,17 @@ def keep_branch(
     known = record if record is not None and record.track == session.track else None
     (ids, said), present = digests_at(messages, known.count if known is not None else 0)
     archived = known.archived if known is not None else None
-    ref = session.core.ref
     has_old = known is not None and len(messages) >= known.count and ids == known.ids
+    head = _head(session, messages[known.count :] if known is not None and has_old else (), known)
+    ref = head.ref if head is not None else None
     given, forgotten = forgotten, forgotten | frozenset(known.forgotten if known is not None else ())
-    if known is not None and has_old and _is_same(session, ref, known, messages):
+    if known is not None and has_old and _is_same(session, head, known, messages):
         new = messages[known.count :]
         if said == known.said and (ref is None or ref.epoch == known.epoch):
             forgotten |= _buried(session, ref, messages, forgotten, remembered=known.count)
-            _write(session, [one for one in new if one.id not in forgotten], kind=kind, task=task)
-            newest = _newest_if_ours(session, known, new)
+            left = [one for one in new if one.id not in forgotten]
+            wrote = _write(session, left, ref, kind=kind, task=task, has_copies=head is not None and head.has_ids)
+            newest = _newest_if_ours(session, known, new, head=head, wrote=wrote)
             if newest is not None:
                 after = replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
                 return replace(after, forgotten=tuple(str(one.id) for one in messages if one.id in forgotten))
@@ -88,7 +93,7 @@ def keep_branch(
         forgotten |= _forgotten_before(session, messages)
     remembered = known.count if known is not None and has_old else 0
     forgotten |= _buried(session, ref, messages, forgotten, remembered=remembered)
-    _write(session, [one for one in messages if one.id not in forgotten], kind=kind, task=task)
+    _write(session, [one for one in messages if one.id not in forgotten], ref, kind=kind, task=task)
     compared = _compared(session, messages, is_truth=is_truth, archived=archived)
     return replace(compared, forgotten=tuple(str(one.id) for one in messages if one.id in forgotten))
 
@@ -193,28 +198,47 @@ def _looked_for(session: Session, ref: SessionRef, archived: ArchivedPart) -> Ar
     return archived
 
 
-def _is_same(session: Session, ref: SessionRef | None, known: BranchRecord, messages: Sequence[BaseMessage]) -> bool:
+def _head(session: Session, new: Sequence[BaseMessage], known: BranchRecord | None) -> TrackHead | None:
+    """The session, whether the track has copies of what is new, and the message that was its newest."""
+    copies = [copy_id(str(one.id), session.track) for one in new[:IN_CHUNK]]
+    seq = known.seq if known is not None else 0
+    return session.core.runtime.store.transcript.head(session.session_id, track=session.track, seq=seq, ids=copies)
+
+
+def _is_same(session: Session, head: TrackHead | None, known: BranchRecord, messages: Sequence[BaseMessage]) -> bool:
     """Whether this is the transcript that `known` is about: not another database, an older copy, or a new beginning.
 
     What such a one does not have was lost rather than forgotten, so it gets all that the state still has.
     """
     if known.seq == 0:
         return True
-    if ref is None or ref.epoch < known.epoch:
+    if head is None or head.ref.epoch < known.epoch:
         return False
-    if ref.epoch > known.epoch:
+    if head.ref.epoch > known.epoch:
         return True  # the newest of that time may have been forgotten
-    store = session.core.runtime.store
-    last = store.transcript.entries(ref, track=session.track, after=known.seq - 1, up_to=known.seq)
-    if not last:
+    if head.named is None:
         return False
-    if not known.whole or (known.archived is not None and known.archived.last_id == last[0].id):
+    if not known.whole or (known.archived is not None and known.archived.last_id == head.named):
         return True
-    return any(last[0].id in both_ids([one], session.track) for one in reversed(messages[: known.count]))
+    return any(head.named in both_ids([one], session.track) for one in reversed(messages[: known.count]))
 
 
-def _newest_if_ours(session: Session, known: BranchRecord, new: Sequence[BaseMessage]) -> int | None:
-    """Number of the track's newest message, where nobody but this branch wrote or changed anything since `known`."""
+def _newest_if_ours(
+    session: Session,
+    known: BranchRecord,
+    new: Sequence[BaseMessage],
+    *,
+    head: TrackHead | None,
+    wrote: Appended | None,
+) -> int | None:
+    """Number of the track's newest message, where nobody but this branch wrote or changed anything since `known`.
+
+    Where `known` knows the session's newest message, what was written behind it is ours, and is not read again.
+    """
+    if wrote is None and head is not None and head.last_seq == known.seq:
+        return known.seq
+    if wrote is not None and wrote.behind == known.seq and (wrote.ref.epoch, wrote.revised) == (known.epoch, ()):
+        return known.seq + wrote.new
     ref = session.core.ref
     if ref is None:
         return 0 if not new and known.seq == 0 else None
@@ -281,13 +305,23 @@ def _forgotten_before(session: Session, messages: Sequence[BaseMessage]) -> froz
     return frozenset(str(one.id) for one in messages[:last] if one.id not in there)
 
 
-def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | None, task: str | None) -> None:
-    """Write messages to the session's track; one that an older database has there as a copy stays that copy."""
+def _write(
+    session: Session,
+    messages: Sequence[BaseMessage],
+    ref: SessionRef | None,
+    *,
+    kind: str | None,
+    task: str | None,
+    has_copies: bool = True,
+) -> Appended | None:
+    """Write messages to the session's track; one that an older database has there as a copy stays that copy.
+
+    `has_copies` is whether there may be one among the first of them, as many as one `IN (...)` takes.
+    """
     if not messages:
-        return
-    ref = session.core.ref
+        return None
     copies: set[str] = set()
-    if ref is not None:
+    if ref is not None and (has_copies or len(messages) > IN_CHUNK):
         store = session.core.runtime.store
         old = [copy_id(str(one.id), session.track) for one in messages]
         copies = {entry.id for entry in store.transcript.by_id(ref, old, track=session.track)}
@@ -295,4 +329,4 @@ def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | Non
         one if (old_id := copy_id(str(one.id), session.track)) not in copies else one.model_copy(update={"id": old_id})
         for one in messages
     ]
-    session.core.add(batch, kind=kind, task=task, as_given=False)
+    return session.core.written(batch, kind=kind, task=task, as_given=False)[1]

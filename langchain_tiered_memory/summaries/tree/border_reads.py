@@ -6,12 +6,13 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import and_, bindparam, exists, func, or_, select
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import entries, packed, summaries, tasks
+from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.tree.cover import Node
 from langchain_tiered_memory.transcript.summary_reads import FINISHED, ROOT, SummaryReads
 from langchain_tiered_memory.types.drafts import WaitingEntry
@@ -63,6 +64,16 @@ _UNFINISHED_UP_TO = select(summaries.c.first_seq, summaries.c.last_seq, summarie
 _FIRST_FREE = select(func.min(entries.c.seq)).where(_FREE, entries.c.seq > bindparam("after"))
 _FIRST_UNFINISHED = select(func.min(summaries.c.first_seq)).where(
     _OF_TRACK, summaries.c.first_seq > bindparam("after"), summaries.c.unfinished.is_(True)
+)
+_FIRST_UNCONDENSED = select(_FIRST_FREE.scalar_subquery(), _FIRST_UNFINISHED.scalar_subquery())
+_WRITTEN = select(
+    exists().where(
+        summaries.c.session_key == bindparam("session"),
+        summaries.c.level == 1,
+        summaries.c.state.in_(FINISHED),
+        summaries.c.degraded.is_(False),
+        or_(summaries.c.model.is_(None), summaries.c.model != RULES),
+    )
 )
 _CONDENSED = (
     select(summaries.c.source_tokens)
@@ -149,8 +160,13 @@ class BorderReads(SummaryReads):
         """The first message of a track behind `after` that no finished summary stands for."""
         asked = {"session": ref.key, "track": packed(track), "after": after}
         with self.database.read() as connection:
-            found = [connection.scalar(_FIRST_FREE, asked), connection.scalar(_FIRST_UNFINISHED, asked)]
+            found = connection.execute(_FIRST_UNCONDENSED, asked).one()
         return min((one for one in found if isinstance(one, int)), default=None)
+
+    def has_written(self, ref: SessionRef) -> bool:
+        """Whether a level-1 summary is there that says more than its messages' own sentences."""
+        with self.database.read() as connection:
+            return bool(connection.scalar(_WRITTEN, {"session": ref.key}))
 
     def first_unfinished(self, ref: SessionRef, *, track: str, after: int) -> Summary | None:
         """The first level-1 summary of a track behind `after` that is planned, in the making, or failed."""

@@ -111,6 +111,7 @@ def test_a_checkpoint_of_a_view_holds_the_view(call_style: CallStyle) -> None:
         view = ViewSnapshot(
             name="view",
             messages=shown,
+            entries=store_of(memory).transcript.by_id(ref_of(session), [str(one.id) for one in shown[1:]]),
             zone=Zone.DANGER,
             used_tokens=900,
             window=Window(tokens=1000, reserved_tokens=50),

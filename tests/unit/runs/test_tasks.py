@@ -34,10 +34,9 @@ def test_a_task_can_be_started_before_the_first_message(call_style: CallStyle) -
             call_style, start_task, runtime, "s", "t", user="ann", title="work", track="main", depends_on=("before",)
         )
         assert (task.id, task.first_seq, task.depends_on) == ("t", 1, ("before",))
-        assert runtime.store.runs.current_task_of("s", "main") == "t"
-        assert runtime.store.runs.current_task_of("s", "other") is None
-        assert runtime.store.runs.current_task_of("nobody", "main") is None
         ref = ref_of(memory.session("s"))
+        assert runtime.store.runs.current_task(ref, "main") == "t"
+        assert runtime.store.runs.current_task(ref, "other") is None
         assert (ref.user, ref.title) == ("ann", "work")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.compaction.prices import Rates, cost_of_turn, fill_target, pays_from, rates_of
+from langchain_tiered_memory.context.compaction.need import Rates, cost_of_turn, fill_target, pays_from, rates_of
 from langchain_tiered_memory.settings import PriceSettings, Settings
 from tests.memory_builders import entries_of, open_memory, turn
 

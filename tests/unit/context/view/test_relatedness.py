@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.view.relatedness import relatedness, words_in
+from langchain_tiered_memory.context.view.file_parts import relatedness, words_in
 
 WORDS = st.frozensets(st.sampled_from(["open_file", "close", "Reader", "size", "total_count"]))
 
