@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 BUDGETS = (1000, 4000, 8000, 32000)
 _MADE_UP_MESSAGES = 240
 _SHOWN_ROWS = 40
+_NO_LIMIT_SECONDS = 86_400.0
+"""For summaries that a view waits for: on a loaded machine the clock would decide what it shows."""
 
 Said = list[tuple["BaseMessage", float]]
 """Messages with their times."""
@@ -92,7 +94,12 @@ def played(name: str, said: Said, *, setting: SettingsName, budgets: Sequence[in
     """One run under one of the named settings: contexts at `places` places, in all budgets."""
     asked_at = {(place + 1) * len(said) // places for place in range(places)}
     settings = Settings.named(setting)
-    settings = settings.model_copy(update={"tree": settings.tree.model_copy(update={"background": False})})
+    settings = settings.model_copy(
+        update={
+            "tree": settings.tree.model_copy(update={"background": False}),
+            "condensation": settings.condensation.model_copy(update={"foreground_seconds": _NO_LIMIT_SECONDS}),
+        }
+    )
     clock = FrozenClock(said[0][1])
     for budget in budgets:  # each in a memory of its own: what one view condenses, another shows
         with TieredMemory.open(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import event, text
 
+from langchain_tiered_memory.types.drafts import FileTouch
 from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
@@ -225,3 +226,33 @@ def test_each_statement_can_be_answered_from_an_index_on_postgresql(postgres_url
             assert "Seq Scan" not in lines, f"{lines}\n{statement}"
             assert "Index" in lines, f"{lines}\n{statement}"
     store.database.close()
+
+
+def test_the_head_of_a_track_tells_of_that_track_alone(store: SqlStore) -> None:
+    assert store.transcript.head("s", track="main", seq=1, ids=[]) is None
+    append(store, "s", said("a"), said("b", track="side"))
+    head = store.transcript.head("s", track="main", seq=1, ids=["b", "c"])
+    assert head is not None
+    assert head.ref == store.transcript.find("s")
+    assert (head.last_seq, head.named, head.has_ids) == (2, "a", False)
+    beside = store.transcript.head("s", track="side", seq=1, ids=["b"])
+    assert beside is not None
+    assert (beside.named, beside.has_ids) == (None, True)
+
+
+def test_what_must_be_shown_tells_whether_others_spoke_and_what_was_worked_on(store: SqlStore) -> None:
+    touched = (FileTouch(path="a.py", operation="write", tool="edit"),)
+    append(store, "s", said("a"), *(replace(said(one), touches=touched) for one in ("b", "c", "d", "e")))
+    ref = store.transcript.find("s")
+    assert ref is not None
+    alone = required(store, ref)
+    assert (alone.has_other_tracks, alone.worked_on) == (False, (5, 4, 3))
+    append(store, "s", said("f", track="side"))
+    assert required(store, ref).has_other_tracks
+    assert required(store, ref, track="side").has_other_tracks
+
+
+def test_the_figures_of_one_write_tell_what_it_followed(store: SqlStore) -> None:
+    append(store, "s", said("a"), said("b"))
+    found = append(store, "s", said("c"), said("a"))
+    assert (found.behind, found.new, found.ref) == (2, 1, store.transcript.find("s"))
