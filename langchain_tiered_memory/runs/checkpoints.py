@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 FINISHED_TASKS = 50
 """Finished tasks that a checkpoint names: the pruning rules ask for the last 5."""
+MAX_FILES = 200
+"""Touched files whose checksums a checkpoint has, the latest first."""
 _NEWEST_TOKENS = 50_000
 """Of the newest messages, where no view is at hand."""
 _PAGE = 50
@@ -81,7 +83,7 @@ def checkpoint(
     messages = bounded(view.messages)[0] if view is not None else []
     if view is None:
         messages, context_state["messages"], context_state["summaries"] = _newest(runtime, ref, track, alone=alone)
-    touched = runtime.store.files.latest(ref, track=only, limit=runtime.settings.checkpoints.max_files)
+    touched = runtime.store.files.latest(ref, track=only, limit=MAX_FILES)
     sums, unread = file_checksums(runtime, [one.path for one in touched if one.operation in _WITH_CONTENT])
     project_state: dict[str, Any] = {
         "phase": state.phase,

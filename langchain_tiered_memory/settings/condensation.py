@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from langchain_tiered_memory.settings.base import Frozen, fixed
+from langchain_tiered_memory.settings.base import Frozen, constant, fixed
 
 _Percent: TypeAlias = Annotated[float, Field(allow_inf_nan=True)]
 """Whatever cannot be used is warned of, and taken for what is inherited: a profile keeps no memory from opening."""
@@ -30,6 +30,8 @@ class ThresholdSettings(Frozen):
 class StrategySettings(Frozen):
     """How a view is made smaller."""
 
+    former = constant("drop_share", "keep_last")
+
     primary: Literal["llm", "truncation", "hybrid", "provider"] = "llm"
     """`llm`: summaries, then the sliding window. `truncation`: the window alone. `hybrid`: finished summaries, and the
     window at once for the rest. `provider`: the model's provider compacts; a view is left as it is up to its limit,
@@ -38,11 +40,7 @@ class StrategySettings(Frozen):
     """When condensing fails and the context does not fit: slide the window, or raise `CondensationError`."""
     window: Literal["half", "last"] = "half"
     """`half`: drop the older half between the first and the recent messages. `last`: keep the first and the last
-    few."""
-    drop_share: float = Field(default=0.5, gt=0, lt=1)
-    """With `half`: the share that is dropped at once."""
-    keep_last: int = Field(default=9, ge=1)
-    """With `last`: recent messages that stay beside the first one, once there are more than `keep_last + 1`."""
+    nine."""
     custom_prompts: dict[str, str] = Field(default_factory=dict)
     """Your instructions, by strategy (`detailed`, `handoff` ...)."""
     level_1: Literal["detailed", "concise", "technical", "handoff"] | None = None
@@ -143,7 +141,7 @@ class CondensationSettings(Frozen):
     breaker_failures: int = Field(default=3, ge=1)
     """Failures in a row after which a condensing model is left alone."""
     breaker_seconds: float = Field(default=60.0, gt=0)
-    """Seconds that it is left alone. The time doubles with each further failure, up to `tree.max_backoff_seconds`."""
+    """Seconds that it is left alone. The time doubles with each further failure, up to an hour."""
     max_calls_per_minute: int | None = Field(default=60, ge=1)
     """Most model calls for condensing in a minute, of one opened memory. `None`: no bound."""
     plugin_seconds: float = Field(default=30.0, gt=0)

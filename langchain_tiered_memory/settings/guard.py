@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen, Paths, fixed
+from langchain_tiered_memory.settings.base import Frozen, Paths, constant, fixed
 
 
 class GuardSettings(Frozen):
@@ -16,7 +16,9 @@ class GuardSettings(Frozen):
     `warning`, `danger` and `critical` are where the zones begin, as shares of the limit.
     """
 
-    former = fixed("newest_share") | {"masks": "`masks_outputs` says whether outputs are masked"}
+    former = fixed("newest_share", "prune_to", "score_threshold", "score_step") | {
+        "masks": "`masks_outputs` says whether outputs are masked"
+    }
 
     warning: float = Field(default=0.70, gt=0, le=1)
     """Where the zone warning begins, as a share of the limit."""
@@ -24,12 +26,6 @@ class GuardSettings(Frozen):
     """Where the zone danger begins, as a share of the limit."""
     critical: float = Field(default=0.95, gt=0, le=1)
     """Where the zone critical begins, as a share of the limit."""
-    prune_to: float = Field(default=0.70, gt=0, le=1)
-    """Size of a pruned context, as a share of the limit."""
-    score_threshold: int = Field(default=30, ge=0)
-    """An undecided item stays while its score, in points, is higher."""
-    score_step: int = Field(default=5, ge=1)
-    """Points by which the threshold is raised while the context is too large."""
     masks_outputs: bool = True
     """Mask tool outputs before anything else leaves a view: those that a later one repeats or replaces, then giants."""
     window: int | None = Field(default=None, ge=64)
@@ -53,6 +49,8 @@ class GuardSettings(Frozen):
 class CheckpointSettings(Frozen):
     """When a run's state is saved by itself, and how long it is kept."""
 
+    former = constant("max_files")
+
     enabled: bool = True
     """Save checkpoints by themselves."""
     window_share: float = Field(default=0.80, gt=0, le=1)
@@ -68,8 +66,6 @@ class CheckpointSettings(Frozen):
     (zones, risky operations), and those by the clock, by size and at the end of runs."""
     roots: Paths = ()
     """Folders whose files may be read for their checksums."""
-    max_files: int = Field(default=200, ge=0)
-    """Touched files whose checksums are kept, the latest first."""
 
 
 _COMMON_FILE_TOOLS: dict[str, Literal["read", "write", "search", "list"]] = {

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen
+from langchain_tiered_memory.settings.base import Frozen, constant
 
 
 class LevelSettings(Frozen):
@@ -63,7 +63,7 @@ class TreeSettings(Frozen):
     former = dict.fromkeys(
         ("facts_tokens", "facts_growth", "max_facts_tokens"),
         "facts are kept in a store of their own, and a summary has no list of them any more",
-    )
+    ) | constant("max_backoff_seconds", "on_finished_task", "embed_summaries")
 
     enabled: bool = True
     """Make summaries at all. Off: the transcript, search and recent messages still work."""
@@ -82,22 +82,16 @@ class TreeSettings(Frozen):
     attempts: int = Field(default=3, ge=1)
     """Failed attempts before the extractive condenser writes a degraded summary instead."""
     backoff_seconds: float = Field(default=5.0, ge=0)
-    """Seconds to wait after the first failed attempt. The wait doubles with each further one."""
-    max_backoff_seconds: float = Field(default=3600.0, gt=0)
-    """Longest wait, in seconds, between attempts and between remakes of a degraded summary."""
+    """Seconds to wait after the first failed attempt. The wait doubles with each further one, up to an hour."""
     lease_seconds: float = Field(default=300.0, gt=0)
     """Seconds that a worker may take over one summary before another worker picks it up."""
     idle_seconds: float | None = Field(default=None, gt=0)
     """A pause of so many seconds ends a level-1 chunk of two or more messages, whatever the triggers say. `None`: no
-    pause does."""
-    on_finished_task: bool = True
-    """End a level-1 chunk when a task ends (`Session.finish_task`)."""
+    pause does. So does the end of a task (`Session.finish_task`)."""
     semantic_deduplication: bool = True
     """Summarise near-duplicate messages once."""
     regenerate_on_edit: bool = False
     """Make summaries anew when a message under them is edited. Off: they are marked as stale, and still used."""
-    embed_summaries: bool = True
-    """Put summaries into the vector index, beside the messages."""
 
     def level(self, number: int) -> LevelSettings:
         """The settings of level `number` (1 and up)."""
