@@ -15,8 +15,7 @@ from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take_out
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.pages.content import content_of
-from langchain_tiered_memory.pages.document import document
+from langchain_tiered_memory.pages.page import content_of, document
 from langchain_tiered_memory.sessions.ratings import rate
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (

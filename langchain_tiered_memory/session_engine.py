@@ -307,11 +307,7 @@ class SessionEngine:
         alone: bool = False,
         **asked: Any,  # noqa: ANN401 - as `Request` takes them
     ) -> Request:
-        """What is asked of a context, checked.
-
-        Raises:
-            InvalidInputError: for a view that nobody knows.
-        """
+        """What is asked of a context, checked."""
         check_view(view, self.runtime.settings)
         return Request(
             track=self.track,

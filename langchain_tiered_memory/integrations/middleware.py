@@ -22,16 +22,17 @@ from langgraph.types import Command
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.integrations.agent.cache_hints import (
+from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
+from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
+from langchain_tiered_memory.integrations.agent.model_call import Announcement, notices_of, take_turn
+from langchain_tiered_memory.integrations.agent.reply import (
+    Outgoing,
     Provider,
+    called_by,
     has_breakpoints,
     provider_of,
     with_tool_breakpoint,
 )
-from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
-from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
-from langchain_tiered_memory.integrations.agent.model_call import Announcement, notices_of, take_turn
-from langchain_tiered_memory.integrations.agent.reply import Outgoing, called_by
 from langchain_tiered_memory.integrations.agent.request import (
     changes_of,
     held_by,

@@ -49,6 +49,7 @@ from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import Columns, damage_in, key_of
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import lock_session
 from langchain_tiered_memory.sql.schema import (
     digest_of,
     forgotten,
@@ -58,7 +59,6 @@ from langchain_tiered_memory.sql.schema import (
     sessions,
     unpacked,
 )
-from langchain_tiered_memory.sql.session_rows import lock_session
 from langchain_tiered_memory.transcript.tombstones import as_bytes, digest_of_session
 
 if TYPE_CHECKING:

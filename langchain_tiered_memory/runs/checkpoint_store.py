@@ -64,11 +64,6 @@ class Checkpoints:
         Those of a track alone are counted by themselves: they neither displace the session's nor stand for them.
 
         `event` is written down with it.
-
-        Raises:
-            NotFoundError: when the session was removed.
-            StorageError: when the database cannot take it; nothing was written then.
-            TypeError: when one of its parts is no JSON.
         """
         named = dataclasses.replace(checkpoint, id=checkpoint.id or uuid.uuid4().hex)
         said = _to_json(named)
@@ -109,11 +104,7 @@ class Checkpoints:
             return readable(connection, connection.execute(query).mappings(), _info)
 
     def read(self, ref: SessionRef, checkpoint_id: str | None = None) -> MemoryCheckpoint:
-        """A checkpoint of the session; with `None` its newest.
-
-        Raises:
-            CheckpointError: when it is not there, or is not what its checksum says.
-        """
+        """A checkpoint of the session; with `None` its newest."""
         query = select(checkpoints).where(checkpoints.c.session_key == ref.key)
         if checkpoint_id is not None:
             query = query.where(checkpoints.c.id == packed(checkpoint_id))
@@ -145,13 +136,6 @@ class Checkpoints:
                 values = {"payload": kept, "archived": True}
                 connection.execute(update(checkpoints).where(checkpoints.c.key == key).values(values))
         return len(there), saved
-
-    def next_row(self, ref: SessionRef, after: int) -> RowMapping | None:
-        """The oldest checkpoint behind this one, as it stands there."""
-        mine = and_(checkpoints.c.session_key == ref.key, checkpoints.c.key > after)
-        with self.database.read() as connection:
-            query = select(checkpoints).where(mine).order_by(checkpoints.c.key).limit(1)
-            return connection.execute(query).mappings().one_or_none()
 
 
 def _drop_old(connection: Connection, mine: ColumnElement[bool], *, keep: int) -> None:

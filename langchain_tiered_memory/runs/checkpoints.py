@@ -63,11 +63,6 @@ def checkpoint(
         langgraph_checkpoint_id: The LangGraph checkpoint that belongs to it.
         alone: Whether to save of the track alone: nothing of another is in it, nor what is the whole run's.
         figures: What its metrics have besides those of the session.
-
-    Raises:
-        InvalidInputError: when `project` is no JSON.
-        NotFoundError: when the session has nothing to save yet.
-        StorageError: when the database cannot take it; nothing was written then.
     """
     only = track if alone else None
     given = _as_json(project)
@@ -140,9 +135,6 @@ def read_checkpoint(
     """What a checkpoint holds; with `None` the newest that is whole. What JSON lacks is read back in its messages.
 
     With a `track` it is one of that track alone.
-
-    Raises:
-        CheckpointError: when it is not there, or is damaged; without an id, when none is whole.
     """
     ref = runtime.store.transcript.find(session_id)
     infos = checkpoint_infos(runtime, ref, track=track)
@@ -160,11 +152,7 @@ def read_checkpoint(
 
 
 def sound_checkpoint(runtime: Runtime, ref: SessionRef, ids: Sequence[str]) -> tuple[MemoryCheckpoint, tuple[str, ...]]:
-    """The first of these checkpoints that is whole, and the ids of those before it that are not.
-
-    Raises:
-        CheckpointError: when none is.
-    """
+    """The first of these checkpoints that is whole, and the ids of those before it that are not."""
     damaged: list[str] = []
     for one in ids:
         try:

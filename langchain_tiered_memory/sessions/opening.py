@@ -65,10 +65,6 @@ def open_runtime(
     """Open the database and choose the judges; the index and the embedder wait for their first use.
 
     The arguments are those of `TieredMemory.open`.
-
-    Raises:
-        SettingsError: for a choice that cannot be used.
-        StorageError: when the database cannot be opened.
     """
     settings = settings if settings is not None else settings_from_environment()
     now = clock if clock is not None else time.time

@@ -24,8 +24,13 @@ from langchain_tiered_memory.settings.context import (
     SectionShares,
     ViewSettings,
 )
-from langchain_tiered_memory.settings.guard import CheckpointSettings, FileSettings, GuardSettings
-from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
+from langchain_tiered_memory.settings.runs import (
+    CheckpointSettings,
+    FileSettings,
+    GuardSettings,
+    TierRule,
+    TierSettings,
+)
 from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
 
 SettingsName: TypeAlias = Literal["economy", "balanced"]

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, insert, select, 
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.entry_rows import close_calls, open_values, unanswered, waiting_for, write_open
+from langchain_tiered_memory.sql.rows import advance_epoch, insert_all
 from langchain_tiered_memory.sql.schema import (
     WAITS,
     digest_of,
@@ -22,7 +23,6 @@ from langchain_tiered_memory.sql.schema import (
     sessions,
     unpacked,
 )
-from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.derived_rows import (
     drop_passages,

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage, SystemMessage
 
-    from langchain_tiered_memory.integrations.agent.cache_hints import Provider
-    from langchain_tiered_memory.integrations.agent.reply import ModelCalled
+    from langchain_tiered_memory.integrations.agent.reply import ModelCalled, Provider
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.runtime import Runtime

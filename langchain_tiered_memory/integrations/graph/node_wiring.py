@@ -86,12 +86,7 @@ def opened(memory: MemorySource) -> TieredMemory:
 
 
 def found_in(memory: TieredMemory, wiring: Wiring, state: object, config: RunnableConfig) -> Found:
-    """The session and messages of a node.
-
-    Raises:
-        InvalidInputError: when the config has no `thread_id`, or the state's list is none of messages.
-        MixedOwnersError: when the session belongs to another user.
-    """
+    """The session and messages of a node."""
     place, key = place_of(config, wiring.user_key), wiring.messages_key
     record = branch_in(state, key) if key is not None else None
     messages = _messages(state, key)

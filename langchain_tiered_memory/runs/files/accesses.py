@@ -18,7 +18,7 @@ from langchain_tiered_memory.sql import forks
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from langchain_tiered_memory.settings.tiers import TierSettings
+    from langchain_tiered_memory.settings.runs import TierSettings
     from langchain_tiered_memory.types.records import SessionRef
 
 

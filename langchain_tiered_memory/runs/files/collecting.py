@@ -11,7 +11,7 @@ from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.accesses import CLEANUP_SHARE
-from langchain_tiered_memory.runs.files.compression import densely
+from langchain_tiered_memory.runs.files.content_rows import densely
 from langchain_tiered_memory.runs.files.opening import tell_moves
 from langchain_tiered_memory.types.files import CollectionReport
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.runs.files.policy import Tiers
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.settings.tiers import TierSettings
+    from langchain_tiered_memory.settings.runs import TierSettings
     from langchain_tiered_memory.types.files import TierMove
     from langchain_tiered_memory.types.records import SessionRef
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from langchain_tiered_memory.runs.files.accesses import Rest
-    from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
+    from langchain_tiered_memory.settings.runs import TierRule, TierSettings
     from langchain_tiered_memory.types.files import MoveReason, Tier
 
 
@@ -78,11 +78,7 @@ def access(tiers: Tiers, path: str, *, now: float, order: int, rules: TierSettin
 
 
 def pin(tiers: Tiers, path: str, rules: TierSettings) -> Tiers:
-    """The state with a file pinned, in hot.
-
-    Raises:
-        PinLimitError: when as many are pinned as hot may hold.
-    """
+    """The state with a file pinned, in hot."""
     file = tiers.files[path]
     pinned = sum(one.pinned for one in tiers.files.values() if one.path != path)
     if pinned >= rules.hot.files:

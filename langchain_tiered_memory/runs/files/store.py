@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.changes import KeptFilePacking, write_run
-from langchain_tiered_memory.runs.files.compression import packed, raw
 from langchain_tiered_memory.runs.files.content_rows import (
     drop_unused,
     insert_content,
+    packed,
+    raw,
     read_content,
     repack,
     replace_content,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, RowMapping
 
     from langchain_tiered_memory.runs.files.policy import Tiers
-    from langchain_tiered_memory.settings.tiers import TierSettings
+    from langchain_tiered_memory.settings.runs import TierSettings
     from langchain_tiered_memory.types.files import FileState, Tier
     from langchain_tiered_memory.types.records import SessionRef
 
@@ -74,13 +75,7 @@ class KeptFiles(KeptFilePacking):
     def open(
         self, ref: SessionRef, seen: SeenFile, *, now: float, rules: TierSettings, pinned: bool = False
     ) -> OpenedFile | None:
-        """Take a file into hot and give its content; `None` where that is not kept and `seen` does not bring it.
-
-        Raises:
-            DamagedFileError: when its kept content is not what was kept.
-            NotFoundError: when the session was removed.
-            PinLimitError: when it is to be pinned, and as many are as hot may hold.
-        """
+        """Take a file into hot and give its content; `None` where that is not kept and `seen` does not bring it."""
         came_back: int | None = None
         with self._changing(ref) as (connection, row):
             found = read_rows(connection, ref.key, [seen.path])
