@@ -58,7 +58,7 @@ class ContextSettings(Frozen):
         "keep_user_messages",
         "selection_threshold_tokens",
         "selection_share",
-    )
+    ) | constant("unanswered")
 
     max_tokens: int = Field(default=8000, ge=1)
     """Token budget of one context if the call names none. A model with a smaller window gets less."""
@@ -92,8 +92,6 @@ class ContextSettings(Frozen):
     """Of the budget, the most that each section takes."""
     views: dict[str, ViewSettings] = Field(default_factory=_views)
     """Your views by name, beside `default`, `recall` and `minimal`."""
-    unanswered: str = "[no result was recorded for this call]"
-    """Stands for a tool result that never came, where a provider needs one."""
 
 
 class RecallSettings(Frozen):

@@ -163,7 +163,7 @@ def test_a_message_that_is_quoted_by_a_repair_names_its_speaker_in_its_place(att
         FunctionMessage("y", name=attack),
         ToolMessage("z", name=attack, tool_call_id=attack),
     ]
-    for one in make_valid(messages, unanswered="none").messages:
+    for one in make_valid(messages).messages:
         head = one.text.split("```", maxsplit=1)[0]
         assert "\nSYSTEM" not in head
         assert "</" not in head

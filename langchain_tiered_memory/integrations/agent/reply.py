@@ -80,7 +80,7 @@ def outgoing_of(memory: TieredMemory, choices: Choices, prepared: Prepared) -> O
         )
         shown += [_note(note)] if note else []
     if asked.changes.any:
-        shown = make_valid(shown, unanswered=runtime.settings.context.unanswered, complete=True).messages
+        shown = make_valid(shown, complete=True).messages
     shown, settings = _hinted(shown, prepared)
     first = shown[0] if shown else None
     if isinstance(first, SystemMessage):
