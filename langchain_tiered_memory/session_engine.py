@@ -16,11 +16,7 @@ from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
 from langchain_tiered_memory.driver import Flow, each_step
-from langchain_tiered_memory.errors import (
-    ArgumentError,
-    MixedOwnersError,
-    StorageError,
-)
+from langchain_tiered_memory.errors import ArgumentError, MixedOwnersError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.traces import traced

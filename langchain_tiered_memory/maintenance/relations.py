@@ -10,19 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    Connection,
-    Delete,
-    Insert,
-    Table,
-    Update,
-    and_,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Delete, Insert, Table, Update, and_, delete, func, insert, select, update
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
 from langchain_tiered_memory.maintenance.message_relations import of_items, of_messages, of_the_session

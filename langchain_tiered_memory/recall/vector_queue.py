@@ -10,12 +10,7 @@ from sqlalchemy import delete, func, select, update
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.rows import (
-    insert_if_absent,
-    lock_every_session,
-    lock_sessions_of_passages,
-    upsert,
-)
+from langchain_tiered_memory.sql.rows import insert_if_absent, lock_every_session, lock_sessions_of_passages, upsert
 from langchain_tiered_memory.sql.schema import entries, meta, passages, removed_vectors, summaries, unpacked
 from langchain_tiered_memory.transcript.append import chunks
 

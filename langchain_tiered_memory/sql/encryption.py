@@ -14,13 +14,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_tiered_memory.errors import (
-    KeyNeededError,
-    NotEncryptedError,
-    SettingsError,
-    StorageError,
-    WrongKeyError,
-)
+from langchain_tiered_memory.errors import KeyNeededError, NotEncryptedError, SettingsError, StorageError, WrongKeyError
 from langchain_tiered_memory.sql.errors import storage_error
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 from langchain_tiered_memory.text.scrubbing import told
