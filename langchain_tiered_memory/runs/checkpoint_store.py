@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _VERSION = 1
 _ARCHIVE_LEVEL = 19
 """Of zstandard: the densest that needs no more memory to read. It takes a second for 5 MB, and nobody waits."""
+_MOST_ARCHIVED = 100
+"""Checkpoints that are packed at a time, the oldest first."""
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 """How its frames begin; zlib's begin with another byte."""
 _LEVEL = 6
@@ -114,7 +116,7 @@ class Checkpoints:
             raise CheckpointError(no_checkpoint(ref.session_id, checkpoint_id))
         return _from_row(row)
 
-    def archive(self, ref: SessionRef, *, before: float, most: int = 100) -> tuple[int, int]:
+    def archive(self, ref: SessionRef, *, before: float) -> tuple[int, int]:
         """Keep checkpoints that were made before a moment more densely; what they hold stays as it is.
 
         Returns:
@@ -124,7 +126,12 @@ class Checkpoints:
         saved = 0
         with self.database.write() as connection:
             locked_session(connection, ref)
-            old = select(checkpoints.c.key, checkpoints.c.payload).where(mine).order_by(checkpoints.c.key).limit(most)
+            old = (
+                select(checkpoints.c.key, checkpoints.c.payload)
+                .where(mine)
+                .order_by(checkpoints.c.key)
+                .limit(_MOST_ARCHIVED)
+            )
             there = connection.execute(old).all()
             for key, payload in there:
                 try:

@@ -143,11 +143,11 @@ class KeptFiles(KeptFilePacking):
             kept = {**reports_in(connection, row), UNDER_WAY: state}
             write_run(connection, ref, row, {"report": json.dumps(kept)}, {})
 
-    def mark_deleted(self, ref: SessionRef, paths: Sequence[str], *, deleted: bool = True) -> None:
-        """Note that files are gone from the disk, or there again."""
+    def mark_deleted(self, ref: SessionRef, paths: Sequence[str]) -> None:
+        """Note that files are gone from the disk."""
         with self._changing(ref) as (connection, _):
             for path in paths:
-                update_file(connection, ref.key, path, {"deleted": deleted})
+                update_file(connection, ref.key, path, {"deleted": True})
 
     def drop(self, ref: SessionRef, paths: Sequence[str]) -> int:
         """No longer keep these files; returns how many went."""
