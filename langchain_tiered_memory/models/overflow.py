@@ -105,7 +105,7 @@ def overflow_in(error: BaseException) -> Overflow:
 
 
 def smaller_budget(sent_tokens: int, overflow: Overflow) -> int:
-    """The budget of the one retry: strictly below what was sent; 70 % of it, where the provider gave none."""
+    """The budget of the one retry: strictly below what was sent, and 70 % of it where the provider gave no figures."""
     wanted = int(sent_tokens * _RETRY_SHARE)
     limit, counted = overflow.limit_tokens, overflow.sent_tokens
     if limit is not None:
@@ -116,6 +116,7 @@ def smaller_budget(sent_tokens: int, overflow: Overflow) -> int:
 
 
 _RETRY_SHARE = 0.7
+"""Of what was sent, where nothing tells how much less would do."""
 _OF_A_TOLD_LIMIT = 0.85
 """Counts of one request say little of the next: what is cut differs in kind from what stays."""
 

@@ -12,9 +12,11 @@ from langchain_tiered_memory.errors import SettingsError, warn_caller
 from langchain_tiered_memory.settings.base import Frozen
 from langchain_tiered_memory.settings.condensation import (
     CondensationSettings,
+    LevelSettings,
     MonitoringSettings,
     StrategySettings,
     ThresholdSettings,
+    TreeSettings,
     ValidationSettings,
 )
 from langchain_tiered_memory.settings.context import (
@@ -31,7 +33,6 @@ from langchain_tiered_memory.settings.runs import (
     TierRule,
     TierSettings,
 )
-from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
 
 SettingsName: TypeAlias = Literal["economy", "balanced"]
 FormerName: TypeAlias = Literal["frugal", "thorough"]
