@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.conversations.dates import parse_date
-from langchain_tiered_memory.conversations.speaking import message_of
+from langchain_tiered_memory.conversations.turns import message_of
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from langchain_core.embeddings import Embeddings
 
-    from langchain_tiered_memory.conversations.nouns import Conversation, Question
+    from langchain_tiered_memory.conversations.turns import Conversation, Question
 
 VIEWS: tuple[Literal["default", "recall"], ...] = ("default", "recall")
 METHODS = (*VIEWS, HALF)

@@ -30,7 +30,7 @@ from pydantic import PrivateAttr
 from benchmarks.made_up_run import made_up_run
 from benchmarks.provider_rules import check_valid
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, numbers, show
-from langchain_tiered_memory.conversations.speaking import message_of
+from langchain_tiered_memory.conversations.turns import message_of
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from langchain_tiered_memory.integrations.nodes import context_node, model_input, remember_node

@@ -34,14 +34,7 @@ if TYPE_CHECKING:
 
     from langchain_core.runnables import Runnable
 
-    from langchain_tiered_memory.reports import (
-        DoctorReport,
-        FlushReport,
-        MemoryStatus,
-        Progress,
-        Receipt,
-        VerifyReport,
-    )
+    from langchain_tiered_memory.reports import DoctorReport, FlushReport, MemoryStatus, Progress, Receipt, VerifyReport
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.contexts import Context

@@ -181,10 +181,6 @@ class SqlStore:
 
         `Database` says what `read_only`, `file_mode` and `encryption_key` are; `vectors` is Chroma's folder, where it
         was named; `wait` lets some seconds go by.
-
-        Raises:
-            SettingsError: for a URL that cannot be used.
-            StorageError: when the database cannot be opened; its subclasses say why.
         """
         database = Database(
             where,

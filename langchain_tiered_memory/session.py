@@ -15,9 +15,7 @@ from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take_out
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.pages.content import content_of
-from langchain_tiered_memory.pages.document import document
-from langchain_tiered_memory.sessions.ratings import rate
+from langchain_tiered_memory.pages.page import content_of, document
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
     expand_within,
@@ -27,6 +25,7 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
     tree_within,
 )
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
+from langchain_tiered_memory.sessions.verdicts import correct, rate
 from langchain_tiered_memory.sessions.view_verbs import TrackVerbs, ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
@@ -168,7 +167,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
             InvalidInputError: when it does not hold any more, several begin so, or the statement has no word of it.
             StorageError: when the database cannot take it.
         """
-        return self.core.correct(fact_id, statement)
+        return correct(self.core, fact_id, statement)
 
     acorrect = off_loop_twin(correct)
 

@@ -9,27 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
 from langchain_tiered_memory.driver import Flow, each_step
-from langchain_tiered_memory.errors import (
-    ArgumentError,
-    InvalidInputError,
-    MixedOwnersError,
-    NotFoundError,
-    StorageError,
-)
+from langchain_tiered_memory.errors import ArgumentError, MixedOwnersError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
-from langchain_tiered_memory.summaries.facts.reading import CORRECTION, CORRECTS
-from langchain_tiered_memory.summaries.facts.supersession import superseded as replaced_among
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_not_kept_yet
 from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 
@@ -47,10 +39,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.drafts import Appended
     from langchain_tiered_memory.types.outcomes import ViewDiff
     from langchain_tiered_memory.types.records import Fact, SessionRef
-
-
-_MOST_FACTS = 20_000
-"""Of a session, among which one is looked for by its id: as many as a question looks through."""
 
 
 class SessionEngine:
@@ -231,32 +219,6 @@ class SessionEngine:
         ids = {entry.seq: entry.id for entry in stated}
         return [replace(fact, message_ids=tuple(ids[seq] for seq in fact.sources if seq in ids)) for fact in found]
 
-    def correct(self, fact_id: str, statement: str) -> Fact:
-        """Write a person's statement that takes a fact's place, as `Session.correct` says."""
-        self.engine.writable_runtime()
-        known = self.facts(None, k=_MOST_FACTS, superseded=True)
-        begin_so = [one for one in known if one.id.startswith(fact_id)]
-        meant = [one for one in begin_so if one.id == fact_id] or begin_so
-        if len(meant) != 1:
-            number = f"{len(meant)} facts" if meant else "no fact"
-            msg = f"the session {self.session_id!r} has {number} with the id {fact_id!r}: facts() lists them"
-            raise NotFoundError(msg) if not meant else InvalidInputError(msg)
-        (old,) = meant
-        if old.status != "active":
-            msg = f"the fact {old.text!r} was replaced already: correct what took its place, {old.superseded_by!r}"
-            raise InvalidInputError(msg)
-        numbers = old.sources or (old.seq,)
-        new = replace(
-            old, id="new", text=statement, seq=max(numbers) + 1, by="user", by_model=False, instead_of=numbers
-        )
-        if old.id not in replaced_among([*(one for one in known if one.seq in numbers), new]):
-            msg = f"{statement!r} does not say what it corrects: use some of the words of {old.text!r}"
-            raise InvalidInputError(msg)
-        said = HumanMessage(statement, additional_kwargs={CORRECTS: list(numbers)})
-        (message_id,) = self.add([said], kind=CORRECTION)
-        now = self.facts(None, k=_MOST_FACTS, superseded=True)
-        return next(one for one in now if one.instead_of and message_id in one.message_ids)
-
     def context(self, query: str | None = None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `_request` takes them
         """Put together what one model call gets, as `Session.context` says."""
         about = {telemetry.CONVERSATION: self.session_id, "tiered_memory.track": self.track}
@@ -321,11 +283,7 @@ class SessionEngine:
         alone: bool = False,
         **asked: Any,  # noqa: ANN401 - as `Request` takes them
     ) -> Request:
-        """What is asked of a context, checked.
-
-        Raises:
-            InvalidInputError: for a view that nobody knows.
-        """
+        """What is asked of a context, checked."""
         check_view(view, self.runtime.settings)
         return Request(
             track=self.track,

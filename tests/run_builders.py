@@ -7,8 +7,11 @@ import itertools
 import uuid
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from sqlalchemy import select
+
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import CheckpointError
+from langchain_tiered_memory.sql.schema import checkpoints
 from langchain_tiered_memory.types.drafts import FileTouch, Incoming
 from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind
 from langchain_tiered_memory.types.records import LeftOut, Spent
@@ -31,15 +34,16 @@ ODD = "n\0e \ud800 \\ \N{GRINNING FACE}"
 
 def examined(store: SqlStore, ref: SessionRef) -> Iterator[tuple[str, str | None]]:
     """Each checkpoint of a session with what is wrong with it, or `None`; one is read at a time, oldest first."""
-    after = 0
-    while (row := store.checkpoints.next_row(ref, after)) is not None:
-        after = row["key"]
+    mine = select(checkpoints.c.id).where(checkpoints.c.session_key == ref.key).order_by(checkpoints.c.key)
+    with store.database.read() as connection:
+        ids = connection.scalars(mine).all()
+    for one in ids:
         try:
-            store.checkpoints.read(ref, row["id"])
+            store.checkpoints.read(ref, one)
         except CheckpointError as error:
-            yield row["id"], str(error)
+            yield one, str(error)
         else:
-            yield row["id"], None
+            yield one, None
 
 
 def task(task_id: str = "t", **changes: Any) -> Task:

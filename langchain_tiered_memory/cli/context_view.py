@@ -61,7 +61,7 @@ def content(context: Context, *, brief: bool) -> Iterator[RenderableType]:
 
 
 def _messages(messages: Sequence[BaseMessage], *, brief: bool) -> Iterator[RenderableType]:
-    from langchain_tiered_memory.conversations.speaking import speaker_of  # noqa: PLC0415 - slow to import
+    from langchain_tiered_memory.conversations.turns import speaker_of  # noqa: PLC0415 - slow to import
     from langchain_tiered_memory.messages.message_text import text_of  # noqa: PLC0415 - likewise
 
     skipped = len(messages) - _BRIEF_MESSAGES if brief else 0

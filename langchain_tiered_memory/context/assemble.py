@@ -167,7 +167,7 @@ def _readable(piece: Piece, reader: str | None) -> Piece:
 
 def _validated(inputs: Inputs, pieces: Sequence[Piece]) -> Validated:
     outgoing = [*([inputs.system] if inputs.system is not None else []), *(piece.message for piece in pieces)]
-    return make_valid(outgoing, unanswered=inputs.settings.context.unanswered, complete=inputs.request.complete)
+    return make_valid(outgoing, complete=inputs.request.complete)
 
 
 def _finished(

@@ -11,13 +11,7 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
 from langchain_tiered_memory.transcript.outbox import deliver, write_if_possible
-from langchain_tiered_memory.types.outcomes import (
-    CUTTING_STEPS,
-    FailureReason,
-    Outcome,
-    OutcomeKind,
-    StepKind,
-)
+from langchain_tiered_memory.types.outcomes import CUTTING_STEPS, FailureReason, Outcome, OutcomeKind, StepKind
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:

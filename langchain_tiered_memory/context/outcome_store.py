@@ -16,8 +16,8 @@ from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, read_json
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import lock_session
 from langchain_tiered_memory.sql.schema import digest_of, entries, outcomes, packed, plans, storable, unpacked
-from langchain_tiered_memory.sql.session_rows import lock_session
 from langchain_tiered_memory.transcript.outbox import write_down
 from langchain_tiered_memory.types.outcomes import Outcome, OutcomeKind
 

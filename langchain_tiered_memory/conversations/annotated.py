@@ -9,8 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.conversations.dates import parse_date, place_in_time, split_by_pauses
-from langchain_tiered_memory.conversations.nouns import Conversation, Located, Question, Sitting, Turn, fail
-from langchain_tiered_memory.conversations.speaking import message_of, speaker_of, spoken
+from langchain_tiered_memory.conversations.turns import (
+    Conversation,
+    Located,
+    Question,
+    Sitting,
+    Turn,
+    fail,
+    message_of,
+    speaker_of,
+    spoken,
+)
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.messages.message_text import text_of
 

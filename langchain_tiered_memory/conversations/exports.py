@@ -14,7 +14,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.conversations.annotated import listed_conversation
-from langchain_tiered_memory.conversations.nouns import Conversation, Located, Refused, attempted, fail
+from langchain_tiered_memory.conversations.turns import Conversation, Located, Refused, attempted, fail
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.messages.codec import coerce, encode
 

@@ -11,8 +11,8 @@ from itertools import groupby
 from pathlib import Path
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.conversations.nouns import Conversation, ImportReport, Refused, Turn
 from langchain_tiered_memory.conversations.reading import open_conversations
+from langchain_tiered_memory.conversations.turns import Conversation, ImportReport, Refused, Turn
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - read at the border

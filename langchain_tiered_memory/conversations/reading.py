@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.conversations.annotated import annotated_conversation, listed_conversation
 from langchain_tiered_memory.conversations.exports import SQLITE, conversations_of_sqlite, export_reader
-from langchain_tiered_memory.conversations.nouns import Conversation, Located, Refused, attempted, fail
 from langchain_tiered_memory.conversations.runs import conversations_of_runs, is_run
+from langchain_tiered_memory.conversations.turns import Conversation, Located, Refused, attempted, fail
 from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:

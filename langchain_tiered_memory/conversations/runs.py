@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
 from langchain_tiered_memory.conversations.annotated import listed_conversation
-from langchain_tiered_memory.conversations.nouns import Conversation, Located
-from langchain_tiered_memory.conversations.speaking import message_of
+from langchain_tiered_memory.conversations.turns import Conversation, Located, message_of
 from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -52,11 +52,6 @@ def forget_messages(
     An id that the track does not have is that of the one other track that has it; with `alone` no other is looked at.
 
     What was forgotten before is no error: traces that were left of it are looked for again.
-
-    Raises:
-        NotFoundError: when one of them never was in the session; nothing was removed then.
-        InvalidInputError: when one of them stands on several other tracks; nothing was removed then.
-        StorageError: when the database cannot remove them now; the removal is finished later.
     """
     transcript, tombstones = runtime.store.transcript, runtime.store.tombstones
     ref = transcript.find(session_id)

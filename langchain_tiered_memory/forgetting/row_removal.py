@@ -26,6 +26,7 @@ from langchain_tiered_memory.sql.damage import readable_or
 from langchain_tiered_memory.sql.entry_rows import drop_open, unanswered, write_open
 from langchain_tiered_memory.sql.postgresql import vacuum
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_session
 from langchain_tiered_memory.sql.schema import (
     checkpoints,
     entries,
@@ -43,7 +44,6 @@ from langchain_tiered_memory.sql.schema import (
     summaries,
     unpacked,
 )
-from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_session
 from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages, drop_facts_of_summaries
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import ancestors, drop_passages, drop_touches, touched_by

@@ -27,7 +27,7 @@ from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # 
 from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, at_once
 from langchain_tiered_memory.integrations.graph.node_journeys import Done
 from langchain_tiered_memory.integrations.graph.node_wiring import opened
-from langchain_tiered_memory.integrations.graph.run_identity import Place, place_of
+from langchain_tiered_memory.integrations.graph.tracks import Place, place_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.text.fencing import plain_label
 from langchain_tiered_memory.types.arguments import Count, FilePaths, Name  # noqa: TC001 - read at the border

@@ -20,7 +20,7 @@ from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.conversations.annotated import listed_conversation
-from langchain_tiered_memory.conversations.nouns import Located
+from langchain_tiered_memory.conversations.turns import Located
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.integrations.legacy.turns import their_own
 from langchain_tiered_memory.messages.codec import coerce, encode

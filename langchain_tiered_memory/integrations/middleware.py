@@ -22,16 +22,17 @@ from langgraph.types import Command
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.integrations.agent.cache_hints import (
+from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
+from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
+from langchain_tiered_memory.integrations.agent.model_call import Announcement, notices_of, take_turn
+from langchain_tiered_memory.integrations.agent.reply import (
+    Outgoing,
     Provider,
+    called_by,
     has_breakpoints,
     provider_of,
     with_tool_breakpoint,
 )
-from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
-from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
-from langchain_tiered_memory.integrations.agent.model_call import Announcement, notices_of, take_turn
-from langchain_tiered_memory.integrations.agent.reply import Outgoing, called_by
 from langchain_tiered_memory.integrations.agent.request import (
     changes_of,
     held_by,
@@ -41,8 +42,8 @@ from langchain_tiered_memory.integrations.agent.request import (
     stream,
 )
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
-from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices, unstreamed
+from langchain_tiered_memory.integrations.graph.tracks import place_of
 from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, merged, update_with
 from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001

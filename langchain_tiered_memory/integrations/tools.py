@@ -21,8 +21,7 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001 - annotations are read at the border
-from langchain_tiered_memory.integrations.graph.run_identity import place_of, user_of
-from langchain_tiered_memory.integrations.graph.tracks import keeps_to_itself, line_of_agent
+from langchain_tiered_memory.integrations.graph.tracks import keeps_to_itself, line_of_agent, place_of, user_of
 from langchain_tiered_memory.integrations.tool_texts import page_of, recalled, recalled_elsewhere
 from langchain_tiered_memory.text.fencing import plain_label
 from langchain_tiered_memory.types.arguments import Count, Name, Scope, SessionId

@@ -24,8 +24,8 @@ from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import insert_all, insert_if_absent
 from langchain_tiered_memory.sql.schema import digest_of, item_vectors, items, packed, unpacked
-from langchain_tiered_memory.sql.session_rows import insert_all, insert_if_absent
 from langchain_tiered_memory.transcript.append import chunks
 
 if TYPE_CHECKING:

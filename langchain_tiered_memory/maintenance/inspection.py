@@ -12,8 +12,8 @@ from langchain_tiered_memory.forgetting.row_removal import uproot
 from langchain_tiered_memory.sql import entry_rows, rows
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_every_session, lock_session
 from langchain_tiered_memory.sql.schema import entries, files, open_calls, passages, sessions, summaries, unpacked
-from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_every_session, lock_session
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import TERM_COUNT, drop_passages, drop_touches, write_touches

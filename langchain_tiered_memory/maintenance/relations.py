@@ -10,19 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    Connection,
-    Delete,
-    Insert,
-    Table,
-    Update,
-    and_,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Delete, Insert, Table, Update, and_, delete, func, insert, select, update
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
 from langchain_tiered_memory.maintenance.message_relations import of_items, of_messages, of_the_session
@@ -49,6 +37,7 @@ from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import Columns, damage_in, key_of
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import lock_session
 from langchain_tiered_memory.sql.schema import (
     digest_of,
     forgotten,
@@ -58,7 +47,6 @@ from langchain_tiered_memory.sql.schema import (
     sessions,
     unpacked,
 )
-from langchain_tiered_memory.sql.session_rows import lock_session
 from langchain_tiered_memory.transcript.tombstones import as_bytes, digest_of_session
 
 if TYPE_CHECKING:

@@ -57,20 +57,22 @@ class _Answered:
     results: dict[str, int]
 
 
-def make_valid(messages: Iterable[BaseMessage], *, unanswered: str, complete: bool = False) -> Validated:
+UNANSWERED = "[no result was recorded for this call]"
+"""Stands for a result that never came, and for one that is still awaited: an open call would be refused."""
+
+
+def make_valid(messages: Iterable[BaseMessage], *, complete: bool = False) -> Validated:
     """`messages` as every provider takes them. Nothing that was said gets lost, and no input is changed.
 
     Args:
         messages: A list on its way to a model, broken or not.
-        unanswered: The result that stands for one that never came. A request with an open call is refused, so even a
-            call that still waits for its result is answered with this.
         complete: Whether the list is sent as it is; else the caller adds the user's message behind it, and the
             assistant may have the last word here.
     """
     repairs: list[str] = []
     single = _mended_singles(messages, repairs)
     system, rest = _system_in_front(single, repairs)
-    paired = _paired(rest, unanswered, repairs)
+    paired = _paired(rest, repairs)
     turns = _alternating(paired, repairs)
     # A provider that compacts takes its own summary as the beginning, and passes over what stands before it.
     if turns and not isinstance(turns[0], HumanMessage) and not compacts(turns[0]):
@@ -145,14 +147,14 @@ def _as_note(message: SystemMessage) -> HumanMessage:
     return HumanMessage(content=[{"type": "text", "text": label}, *message.content], id=message.id)
 
 
-def _paired(messages: Sequence[BaseMessage], unanswered: str, repairs: list[str]) -> list[BaseMessage]:
+def _paired(messages: Sequence[BaseMessage], repairs: list[str]) -> list[BaseMessage]:
     """Every call followed by exactly its results; a result without a call quoted as data."""
     answered = _matched(messages, repairs)
     spoken_for = {at: entry for entry in answered.values() for at in entry.results.values()}
     paired: list[BaseMessage] = []
     for at, message in enumerate(messages):
         if at in answered:
-            paired += _with_results(answered[at], messages, unanswered, repairs)
+            paired += _with_results(answered[at], messages, repairs)
         elif isinstance(message, ToolMessage):
             if at not in spoken_for:
                 paired += _without_call(message, at, messages, repairs)
@@ -200,9 +202,7 @@ def _matched(messages: Sequence[BaseMessage], repairs: list[str]) -> dict[int, _
     return answered
 
 
-def _with_results(
-    entry: _Answered, messages: Sequence[BaseMessage], unanswered: str, repairs: list[str]
-) -> list[BaseMessage]:
+def _with_results(entry: _Answered, messages: Sequence[BaseMessage], repairs: list[str]) -> list[BaseMessage]:
     together: list[BaseMessage] = [entry.message]
     in_order = sorted(entry.results.items(), key=lambda item: item[1])
     for place, (call, at) in enumerate(in_order, entry.at + 1):
@@ -218,7 +218,7 @@ def _with_results(
             repairs.append(f"the call {identity!r} of {_named(entry.message)} has no result; it was answered as such")
             together.append(
                 ToolMessage(
-                    unanswered,
+                    UNANSWERED,
                     tool_call_id=identity,
                     name=made["name"],
                     status="error",

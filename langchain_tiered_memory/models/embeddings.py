@@ -97,11 +97,7 @@ class MiniLMEmbeddings(Embeddings, forks.AtFork):
         return listed
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of one text; a question is embedded as any text is.
-
-        Raises:
-            SettingsError: when the model's files are nowhere, or are not those of this model.
-        """
+        """The vector of one text; a question is embedded as any text is."""
         return self.embed_documents([text])[0]
 
     def _load(self) -> tuple[Any, Any]:

@@ -104,9 +104,9 @@ def overflow_in(error: BaseException) -> Overflow:
     return Overflow(limit_tokens=limit, sent_tokens=next(_numbers(_SENT, said), None))
 
 
-def smaller_budget(sent_tokens: int, overflow: Overflow, *, share: float = 0.7) -> int:
-    """The budget of the one retry: strictly below what was sent; `share` of it, where the provider gave no figures."""
-    wanted = int(sent_tokens * share)
+def smaller_budget(sent_tokens: int, overflow: Overflow) -> int:
+    """The budget of the one retry: strictly below what was sent, and 70 % of it where the provider gave no figures."""
+    wanted = int(sent_tokens * _RETRY_SHARE)
     limit, counted = overflow.limit_tokens, overflow.sent_tokens
     if limit is not None:
         ratio = max(counted / sent_tokens, 1.0) if counted and sent_tokens else 1.0
@@ -115,6 +115,8 @@ def smaller_budget(sent_tokens: int, overflow: Overflow, *, share: float = 0.7) 
     return max(min(wanted, sent_tokens - 1), 1)
 
 
+_RETRY_SHARE = 0.7
+"""Of what was sent, where nothing tells how much less would do."""
 _OF_A_TOLD_LIMIT = 0.85
 """Counts of one request say little of the next: what is cut differs in kind from what stays."""
 

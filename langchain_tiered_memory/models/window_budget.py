@@ -109,11 +109,7 @@ def learn_window(runtime: Runtime, model: str | None, tokens: int) -> None:
 
 
 def set_window(runtime: Runtime, model: str | None, tokens: int) -> None:
-    """Remember that a model's window is `tokens`, whatever was learnt.
-
-    Raises:
-        InvalidInputError: as `learn_window`.
-    """
+    """Remember that a model's window is `tokens`, whatever was learnt."""
     learn_window(runtime, model, tokens)
     runtime.store.windows.confirm(str(model), tokens)
 

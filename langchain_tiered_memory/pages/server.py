@@ -28,8 +28,7 @@ from starlette.routing import Route
 
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, TieredMemoryError
-from langchain_tiered_memory.pages.content import content_of
-from langchain_tiered_memory.pages.document import document, embedded, listing, policy
+from langchain_tiered_memory.pages.page import content_of, document, embedded, listing, policy
 from langchain_tiered_memory.summaries.marks import RULES
 
 if TYPE_CHECKING:

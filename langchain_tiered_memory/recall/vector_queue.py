@@ -10,19 +10,14 @@ from sqlalchemy import delete, func, select, update
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import insert_if_absent, lock_every_session, lock_sessions_of_passages, upsert
 from langchain_tiered_memory.sql.schema import entries, meta, passages, removed_vectors, summaries, unpacked
-from langchain_tiered_memory.sql.session_rows import (
-    insert_if_absent,
-    lock_every_session,
-    lock_sessions_of_passages,
-    upsert,
-)
 from langchain_tiered_memory.transcript.append import chunks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, Connection, RowMapping
+    from sqlalchemy import Connection, RowMapping
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
@@ -37,6 +32,9 @@ class PendingVector:
     metadata: Mapping[str, str | int | float]
 
 
+_PENDING = passages.c.vector.is_(None)
+
+
 @retried
 @dataclass(frozen=True, slots=True)
 class VectorQueue:
@@ -44,13 +42,11 @@ class VectorQueue:
 
     database: Database
 
-    def pending(
-        self, *, limit: int, levels_above_0: bool = True, ref: SessionRef | None = None, newest_first: bool = False
-    ) -> list[PendingVector]:
+    def pending(self, *, limit: int, ref: SessionRef | None = None, newest_first: bool = False) -> list[PendingVector]:
         """Passages without a vector, with the text to embed."""
         query = (
             select(passages)
-            .where(_is_pending(levels_above_0=levels_above_0))
+            .where(_PENDING)
             .order_by(passages.c.id.desc() if newest_first else passages.c.id)
             .limit(limit)
         )
@@ -75,9 +71,9 @@ class VectorQueue:
             for row in found
         ]
 
-    def count(self, *, levels_above_0: bool = True, ref: SessionRef | None = None) -> int:
+    def count(self, *, ref: SessionRef | None = None) -> int:
         """How many passages have no vector."""
-        query = select(func.count()).select_from(passages).where(_is_pending(levels_above_0=levels_above_0))
+        query = select(func.count()).select_from(passages).where(_PENDING)
         if ref is not None:
             query = query.where(passages.c.session_key == ref.key)
         with self.database.read() as connection:
@@ -159,11 +155,6 @@ def _whole(row: RowMapping) -> RowMapping:
     columns = ("id", "session_key", "level", "seq", "summary_id", "start", "stop", "at")
     check(passages, {name: row[name] for name in columns})
     return row
-
-
-def _is_pending(*, levels_above_0: bool) -> ColumnElement[bool]:
-    waiting = passages.c.vector.is_(None)
-    return waiting if levels_above_0 else waiting & (passages.c.level == 0)
 
 
 def _owner(row: RowMapping) -> tuple[int, int] | str:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _VERSION = 1
 _ARCHIVE_LEVEL = 19
 """Of zstandard: the densest that needs no more memory to read. It takes a second for 5 MB, and nobody waits."""
+_MOST_ARCHIVED = 100
+"""Checkpoints that are packed at a time, the oldest first."""
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 """How its frames begin; zlib's begin with another byte."""
 _LEVEL = 6
@@ -64,11 +66,6 @@ class Checkpoints:
         Those of a track alone are counted by themselves: they neither displace the session's nor stand for them.
 
         `event` is written down with it.
-
-        Raises:
-            NotFoundError: when the session was removed.
-            StorageError: when the database cannot take it; nothing was written then.
-            TypeError: when one of its parts is no JSON.
         """
         named = dataclasses.replace(checkpoint, id=checkpoint.id or uuid.uuid4().hex)
         said = _to_json(named)
@@ -109,11 +106,7 @@ class Checkpoints:
             return readable(connection, connection.execute(query).mappings(), _info)
 
     def read(self, ref: SessionRef, checkpoint_id: str | None = None) -> MemoryCheckpoint:
-        """A checkpoint of the session; with `None` its newest.
-
-        Raises:
-            CheckpointError: when it is not there, or is not what its checksum says.
-        """
+        """A checkpoint of the session; with `None` its newest."""
         query = select(checkpoints).where(checkpoints.c.session_key == ref.key)
         if checkpoint_id is not None:
             query = query.where(checkpoints.c.id == packed(checkpoint_id))
@@ -123,7 +116,7 @@ class Checkpoints:
             raise CheckpointError(no_checkpoint(ref.session_id, checkpoint_id))
         return _from_row(row)
 
-    def archive(self, ref: SessionRef, *, before: float, most: int = 100) -> tuple[int, int]:
+    def archive(self, ref: SessionRef, *, before: float) -> tuple[int, int]:
         """Keep checkpoints that were made before a moment more densely; what they hold stays as it is.
 
         Returns:
@@ -133,7 +126,12 @@ class Checkpoints:
         saved = 0
         with self.database.write() as connection:
             locked_session(connection, ref)
-            old = select(checkpoints.c.key, checkpoints.c.payload).where(mine).order_by(checkpoints.c.key).limit(most)
+            old = (
+                select(checkpoints.c.key, checkpoints.c.payload)
+                .where(mine)
+                .order_by(checkpoints.c.key)
+                .limit(_MOST_ARCHIVED)
+            )
             there = connection.execute(old).all()
             for key, payload in there:
                 try:
@@ -145,13 +143,6 @@ class Checkpoints:
                 values = {"payload": kept, "archived": True}
                 connection.execute(update(checkpoints).where(checkpoints.c.key == key).values(values))
         return len(there), saved
-
-    def next_row(self, ref: SessionRef, after: int) -> RowMapping | None:
-        """The oldest checkpoint behind this one, as it stands there."""
-        mine = and_(checkpoints.c.session_key == ref.key, checkpoints.c.key > after)
-        with self.database.read() as connection:
-            query = select(checkpoints).where(mine).order_by(checkpoints.c.key).limit(1)
-            return connection.execute(query).mappings().one_or_none()
 
 
 def _drop_old(connection: Connection, mine: ColumnElement[bool], *, keep: int) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 FINISHED_TASKS = 50
 """Finished tasks that a checkpoint names: the pruning rules ask for the last 5."""
+MAX_FILES = 200
+"""Touched files whose checksums a checkpoint has, the latest first."""
 _NEWEST_TOKENS = 50_000
 """Of the newest messages, where no view is at hand."""
 _PAGE = 50
@@ -63,11 +65,6 @@ def checkpoint(
         langgraph_checkpoint_id: The LangGraph checkpoint that belongs to it.
         alone: Whether to save of the track alone: nothing of another is in it, nor what is the whole run's.
         figures: What its metrics have besides those of the session.
-
-    Raises:
-        InvalidInputError: when `project` is no JSON.
-        NotFoundError: when the session has nothing to save yet.
-        StorageError: when the database cannot take it; nothing was written then.
     """
     only = track if alone else None
     given = _as_json(project)
@@ -83,7 +80,7 @@ def checkpoint(
     messages = bounded(view.messages)[0] if view is not None else []
     if view is None:
         messages, context_state["messages"], context_state["summaries"] = _newest(runtime, ref, track, alone=alone)
-    touched = runtime.store.files.latest(ref, track=only, limit=runtime.settings.checkpoints.max_files)
+    touched = runtime.store.files.latest(ref, track=only, limit=MAX_FILES)
     sums, unread = file_checksums(runtime, [one.path for one in touched if one.operation in _WITH_CONTENT])
     project_state: dict[str, Any] = {
         "phase": state.phase,
@@ -141,9 +138,6 @@ def read_checkpoint(
     """What a checkpoint holds; with `None` the newest that is whole. What JSON lacks is read back in its messages.
 
     With a `track` it is one of that track alone.
-
-    Raises:
-        CheckpointError: when it is not there, or is damaged; without an id, when none is whole.
     """
     ref = runtime.store.transcript.find(session_id)
     infos = checkpoint_infos(runtime, ref, track=track)
@@ -161,11 +155,7 @@ def read_checkpoint(
 
 
 def sound_checkpoint(runtime: Runtime, ref: SessionRef, ids: Sequence[str]) -> tuple[MemoryCheckpoint, tuple[str, ...]]:
-    """The first of these checkpoints that is whole, and the ids of those before it that are not.
-
-    Raises:
-        CheckpointError: when none is.
-    """
+    """The first of these checkpoints that is whole, and the ids of those before it that are not."""
     damaged: list[str] = []
     for one in ids:
         try:

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Table, and_, bindparam, delete, insert, liter
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable, readable_or
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import insert_if_absent, lock_session, upsert
 from langchain_tiered_memory.sql.schema import calibrations, digest_of, packed, plans, storable, windows
-from langchain_tiered_memory.sql.session_rows import insert_if_absent, lock_session, upsert
 
 if TYPE_CHECKING:
     from sqlalchemy import RowMapping

@@ -23,14 +23,6 @@ def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None)
 
     Of one that is of its track alone only that track's. Messages stay: what was said since is named in the report, and
     remains in the transcript.
-
-    Args:
-        runtime: The memory.
-        session_id: Which session.
-        checkpoint_id: Which checkpoint; `None` for the newest that is whole.
-
-    Raises:
-        CheckpointError: when it is not there, or is damaged; without an id, when none is whole.
     """
     ref = runtime.store.transcript.find(session_id)
     infos = checkpoint_infos(runtime, ref)

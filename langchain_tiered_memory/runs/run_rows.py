@@ -13,6 +13,7 @@ from langchain_tiered_memory.runs.plans import write_plan
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
+from langchain_tiered_memory.sql.rows import insert_if_absent, lock_session
 from langchain_tiered_memory.sql.schema import (
     digest_of,
     digest_of_task,
@@ -23,7 +24,6 @@ from langchain_tiered_memory.sql.schema import (
     tasks,
     unpacked,
 )
-from langchain_tiered_memory.sql.session_rows import insert_if_absent, lock_session
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.outcomes import Zone
 from langchain_tiered_memory.types.runs import Task
@@ -68,11 +68,7 @@ def none_or(change: Callable[[str], str], value: str | None) -> str | None:
 
 
 def short_name(value: str, what: str) -> str:
-    """A track's or task's name as stored.
-
-    Raises:
-        InvalidInputError: when it is too long.
-    """
+    """A track's or task's name as stored."""
     found = packed(value)
     if len(found) > _MAX_NAME_CHARS:
         msg = (
@@ -84,11 +80,7 @@ def short_name(value: str, what: str) -> str:
 
 
 def locked_session(connection: Connection, ref: SessionRef) -> RowMapping:
-    """The session's row, ours until the transaction ends.
-
-    Raises:
-        NotFoundError: when it was removed.
-    """
+    """The session's row, ours until the transaction ends."""
     row = lock_session(connection, ref.key)
     if row is None:
         msg = f"the session {ref.session_id!r} was removed meanwhile"
@@ -97,11 +89,7 @@ def locked_session(connection: Connection, ref: SessionRef) -> RowMapping:
 
 
 def locked_run(connection: Connection, ref: SessionRef, now: float) -> RowMapping:
-    """The run's row, made where there is none; the session is locked by it.
-
-    Raises:
-        NotFoundError: when the session was removed.
-    """
+    """The run's row, made where there is none; the session is locked by it."""
     session = locked_session(connection, ref)
     known = select(runs).where(runs.c.session_key == ref.key)
     row = connection.execute(known).mappings().one_or_none()
@@ -146,11 +134,7 @@ def zones_in(connection: Connection, row: RowMapping) -> dict[str, Zone]:
 
 
 def task_of(row: Columns) -> Task:
-    """A row of `ltm_tasks`.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """A row of `ltm_tasks`."""
     stored = {name: row[name] for name in _AS_STORED}
     check(tasks, stored)
     depends_on = rows.names_in(tasks, row, "depends_on")

@@ -28,6 +28,7 @@ from langchain_tiered_memory.runs.run_rows import (
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import advance_epoch
 from langchain_tiered_memory.sql.schema import (
     digest_of_task,
     entries,
@@ -36,7 +37,6 @@ from langchain_tiered_memory.sql.schema import (
     tasks,
     unpacked,
 )
-from langchain_tiered_memory.sql.session_rows import advance_epoch
 from langchain_tiered_memory.transcript.append import CURRENT_TASK
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 from langchain_tiered_memory.types.runs import RunState, Task
@@ -99,11 +99,7 @@ class Runs:
             )
 
     def set_phase(self, ref: SessionRef, phase: str | None, now: float) -> str | None:
-        """Enter a phase, or with `None` leave it. Returns the phase before.
-
-        Raises:
-            NotFoundError: when the session was removed.
-        """
+        """Enter a phase, or with `None` leave it. Returns the phase before."""
         with self.database.write() as connection:
             row = locked_run(connection, ref, now)
             connection.execute(update(runs).where(runs.c.session_key == ref.key).values(phase=none_or(packed, phase)))
@@ -138,10 +134,6 @@ class Runs:
         One that waits is started, and keeps what it depends on unless something else is said. With `waits` a task is
         queued instead; one that is there already stays as it is. One of another track comes to this one; with `alone`
         it is not looked at, and the name is this track's own.
-
-        Raises:
-            InvalidInputError: for a track or a task whose name is too long.
-            NotFoundError: when the session was removed.
         """
         named = {"task_id": short_name(task_id, "task"), "track": short_name(track, "track")}
         with self.database.write() as connection:
@@ -182,10 +174,6 @@ class Runs:
 
         Returns:
             It, and whether it was this call that finished it.
-
-        Raises:
-            NotFoundError: when no such task was started, or the session was removed.
-            DamagedRowError: when the task or the run cannot be read.
         """
         with self.database.write() as connection:
             session = locked_session(connection, ref)
@@ -245,9 +233,6 @@ class Runs:
         name them stay as they are. Messages are not touched. `plans`, as `Plans.kept` gave them, hold while the session
         has not moved on from `epoch` and the pins are those of then. With a `track` the state is of that alone: nothing
         of another, and no phase, is touched.
-
-        Raises:
-            NotFoundError: when the session was removed.
         """
         with self.database.write() as connection:
             session = locked_session(connection, ref)

@@ -33,10 +33,6 @@ def start_task(
 
     With `waits` it is queued instead, behind those that wait already; one that is there already stays as it is. With
     `alone` its name is one of its track alone, whatever others have.
-
-    Raises:
-        InvalidInputError: for a name that cannot be taken.
-        MixedOwnersError: when the session belongs to another user.
     """
     _check(task_id, "task")
     ref = _session(runtime, session_id, user=user, title=title)
@@ -58,9 +54,6 @@ def finish_task(
     """Finish a task; every so many finished tasks a checkpoint is made. Finishing one twice is the same as once.
 
     A checkpoint that cannot be written does not unmake the finished task: it is reported as `checkpoint_failed`.
-
-    Raises:
-        NotFoundError: when no such task was started.
     """
     ref = runtime.store.transcript.find(session_id)
     if ref is None:
@@ -84,10 +77,6 @@ def enter_phase(
     """Enter a phase, or with `None` leave the present one; a change is saved. Returns the checkpoint, if one is made.
 
     A checkpoint that cannot be written does not unmake the phase: it is reported as `checkpoint_failed`.
-
-    Raises:
-        InvalidInputError: for a name that cannot be taken.
-        MixedOwnersError: when the session belongs to another user.
     """
     if name is not None:
         _check(name, "phase")
@@ -106,13 +95,7 @@ def before_operation(
     project: dict[str, Any] | None = None,
     alone: bool = False,
 ) -> MemoryCheckpoint | None:
-    """Say what is about to be done: a risky operation is saved before. Returns the checkpoint, where one is made.
-
-    Raises:
-        InvalidInputError: for a name that cannot be taken.
-        NotFoundError: when the session has nothing to save yet.
-        StorageError: when the checkpoint cannot be written: the operation had better wait.
-    """
+    """Say what is about to be done: a risky operation is saved before. Returns the checkpoint, where one is made."""
     _check(operation, "operation")
     reasons = due_reasons(settings=runtime.settings.checkpoints, operation=operation)
     if not reasons:

@@ -65,10 +65,6 @@ def open_runtime(
     """Open the database and choose the judges; the index and the embedder wait for their first use.
 
     The arguments are those of `TieredMemory.open`.
-
-    Raises:
-        SettingsError: for a choice that cannot be used.
-        StorageError: when the database cannot be opened.
     """
     settings = settings if settings is not None else settings_from_environment()
     now = clock if clock is not None else time.time
@@ -84,7 +80,6 @@ def open_runtime(
             models=_condensers(chain, counter, settings),
             extractive=ExtractiveCondenser(counter.count_text),
             attempts=settings.tree.attempts,
-            max_open_seconds=settings.tree.max_backoff_seconds,
         )
     if isinstance(embeddings, str) and embeddings != "auto":
         embeddings = named_embeddings(embeddings)
@@ -315,7 +310,6 @@ def _reread(runtime: Runtime, payload: str) -> Draft | None:
         track="",
         kind=None,
         task=None,
-        passage_words=runtime.settings.recall.passage_words,
         as_given=False,
     )
     return incoming.draft

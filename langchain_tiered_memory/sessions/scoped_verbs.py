@@ -61,12 +61,7 @@ def of_own_track(core: SessionEngine, found: Iterable[OneOnTrack]) -> list[OneOn
 
 
 def expand_within(core: SessionEngine, wanted: str, *, depth: int | None) -> list[Summary | Entry]:
-    """As `expand`, of what the handle may see: an id of another track is one that is not there.
-
-    Raises:
-        NotFoundError: when the handle sees no such summary or message.
-        InvalidInputError: when several ids begin so, or `depth` is below 1.
-    """
+    """As `expand`, of what the handle may see: an id of another track is one that is not there."""
 
     def found(*, alone: bool) -> list[Summary | Entry]:
         return expand(core.checked, core.session_id, wanted, depth=depth, track=core.track, alone=alone)

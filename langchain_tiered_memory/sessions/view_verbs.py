@@ -16,11 +16,7 @@ from langchain_tiered_memory.errors import UnknownMessageError, warn_caller
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.recall.detail import detail_of
-from langchain_tiered_memory.sessions.scoped_verbs import (
-    SessionCore,
-    expand_within,
-    refuse_whole_session,
-)
+from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, expand_within, refuse_whole_session
 from langchain_tiered_memory.types.arguments import Amount, Count, Name, Tool  # noqa: TC001
 from langchain_tiered_memory.types.contexts import Context, Detail
 from langchain_tiered_memory.types.files import WindowUse

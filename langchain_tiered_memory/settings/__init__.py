@@ -12,9 +12,11 @@ from langchain_tiered_memory.errors import SettingsError, warn_caller
 from langchain_tiered_memory.settings.base import Frozen
 from langchain_tiered_memory.settings.condensation import (
     CondensationSettings,
+    LevelSettings,
     MonitoringSettings,
     StrategySettings,
     ThresholdSettings,
+    TreeSettings,
     ValidationSettings,
 )
 from langchain_tiered_memory.settings.context import (
@@ -24,9 +26,13 @@ from langchain_tiered_memory.settings.context import (
     SectionShares,
     ViewSettings,
 )
-from langchain_tiered_memory.settings.guard import CheckpointSettings, FileSettings, GuardSettings
-from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
-from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
+from langchain_tiered_memory.settings.runs import (
+    CheckpointSettings,
+    FileSettings,
+    GuardSettings,
+    TierRule,
+    TierSettings,
+)
 
 SettingsName: TypeAlias = Literal["economy", "balanced"]
 FormerName: TypeAlias = Literal["frugal", "thorough"]

@@ -335,20 +335,13 @@ class Database(forks.AtFork):
         Args:
             line: Hexadecimal digits that name what many want to write at once: on PostgreSQL its writers then come to
                 it in the order in which they asked.
-
-        Raises:
-            ReadOnlyError: where the database was opened for reading alone.
         """
         self.require_writable()
         self._shared.end()
         return self._transaction(writes=True, line=line)
 
     def require_writable(self) -> None:
-        """Go on where this database may be written to.
-
-        Raises:
-            ReadOnlyError: where it was opened for reading alone.
-        """
+        """Go on where this database may be written to."""
         if self.unwritable_because is not None:
             raise ReadOnlyError(self.unwritable_because)
         if self.read_only:

@@ -14,13 +14,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_tiered_memory.errors import (
-    KeyNeededError,
-    NotEncryptedError,
-    SettingsError,
-    StorageError,
-    WrongKeyError,
-)
+from langchain_tiered_memory.errors import KeyNeededError, NotEncryptedError, SettingsError, StorageError, WrongKeyError
 from langchain_tiered_memory.sql.errors import storage_error
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 from langchain_tiered_memory.text.scrubbing import told
@@ -66,12 +60,7 @@ class FileKey:
         self._pages = ""
 
     def unlock(self, connection: Any, path: Path) -> None:  # noqa: ANN401 - SQLCipher's connection, which has no types
-        """Have a connection that was just made read and write the file with this key.
-
-        Raises:
-            NotEncryptedError: when the file is a plain database.
-            KeyNeededError: when no key was given.
-        """
+        """Have a connection that was just made read and write the file with this key."""
         connection.execute("PRAGMA cipher_log_level=NONE").fetchall()  # else a wrong key is told on standard error
         connection.execute(f"PRAGMA key=\"x'{'0' * 64}'\"").fetchall()
         salt = _salt_of(connection)

@@ -120,11 +120,7 @@ def _packed_track(track: str) -> str:
 
 
 def entry_values(draft: Draft) -> dict[str, Any]:
-    """What an insert or an edit writes for a draft, without its number and group.
-
-    Raises:
-        InvalidInputError: for a track whose name is too long.
-    """
+    """What an insert or an edit writes for a draft, without its number and group."""
     return {
         "message_id": packed(draft.id),
         "id_digest": digest_of(draft.id),

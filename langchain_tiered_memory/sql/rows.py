@@ -1,20 +1,27 @@
-"""What all rows share, names and JSON in columns; and sessions as rows."""
+"""What all rows share, names and JSON in columns; sessions as rows, and the one rule about locks.
+
+Whoever writes anything of a session locks the session's row first; whoever writes for several locks them in the order
+of their keys. So on PostgreSQL, as on SQLite by its nature, the writers of one session stand in line: an append never
+meets a removal half-way, an edit never slips between a claim and its commit, and nobody waits in a circle.
+"""
 
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.errors import DamagedRowError
+from sqlalchemy import Connection, Insert, RowMapping, Table, and_, bindparam, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from langchain_tiered_memory.errors import DamagedRowError, MixedOwnersError, StorageBusyError
 from langchain_tiered_memory.sql.column_forms import Columns, check, damage_in, key_of, read_json
 from langchain_tiered_memory.sql.damage import damage_of
-from langchain_tiered_memory.sql.schema import packed, sessions, unpacked
-from langchain_tiered_memory.types.records import SessionRef
+from langchain_tiered_memory.sql.schema import digest_of, packed, passages, sessions, summaries, unpacked
+from langchain_tiered_memory.types.records import SessionRef, SummaryState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sqlalchemy import Connection, Table
+    from collections.abc import Callable, Sequence
 
 
 def unpacked_or_none(value: str | None) -> str | None:
@@ -33,11 +40,7 @@ def names_to_json(names: Sequence[str]) -> str:
 
 
 def names_from_json(value: str | None) -> list[str]:
-    """The ids that `names_to_json` was given; none for an empty column.
-
-    Raises:
-        ValueError: when it is no such list.
-    """
+    """The ids that `names_to_json` was given; none for an empty column."""
     return [unpacked(name) for name in read_json(value, list[str])] if value is not None else []
 
 
@@ -50,11 +53,7 @@ def from_json(table: Table, row: Columns, column: str, kind: Any) -> Any:  # noq
 
 
 def names_in(table: Table, row: Columns, column: str) -> tuple[str, ...]:
-    """The list of names in a column of a row; none for an empty column.
-
-    Raises:
-        DamagedRowError: when it is no such list.
-    """
+    """The list of names in a column of a row; none for an empty column."""
     if row[column] is None:
         return ()
     return tuple(unpacked(name) for name in from_json(table, row, column, list[str]))
@@ -87,3 +86,128 @@ def figures_of(connection: Connection, row: Columns) -> dict[str, Any]:
 
 
 _FIGURES = frozenset({"entries", "tokens", "passages", "terms", "last_at", "next_seq"})
+
+
+_LOCKED = select(sessions).where(sessions.c.digest == bindparam("digest")).with_for_update()
+_LOCKED_BY_KEY = select(sessions).where(sessions.c.key == bindparam("key")).with_for_update()
+_ATTEMPTS = 5
+"""Times that a session may be removed between its making and its locking before we give up."""
+
+
+def lock_session(connection: Connection, key: int) -> RowMapping | None:
+    """The session's row, ours until the transaction ends; `None` when the session was removed."""
+    return connection.execute(_LOCKED_BY_KEY, {"key": key}).mappings().one_or_none()
+
+
+def lock_session_of_summary(connection: Connection, summary_id: str) -> int | None:
+    """As `lock_session`, for whoever only knows a summary. Returns the session's key, where there is one."""
+    owner = select(summaries.c.session_key).where(summaries.c.id == summary_id).scalar_subquery()
+    return connection.scalar(select(sessions.c.key).where(sessions.c.key == owner).with_for_update())
+
+
+def lock_sessions_of_passages(connection: Connection, ids: Sequence[int]) -> None:
+    """As `lock_session`, for every session that one of these passages belongs to."""
+    owners = select(passages.c.session_key).where(passages.c.id.in_(list(ids)))
+    connection.execute(
+        select(sessions.c.key).where(sessions.c.key.in_(owners)).order_by(sessions.c.key).with_for_update()
+    )
+
+
+def lock_every_session(connection: Connection) -> None:
+    """As `lock_session`, for all of them."""
+    connection.execute(select(sessions.c.key).order_by(sessions.c.key).with_for_update())
+
+
+def advance_epoch(connection: Connection, key: int) -> None:
+    """Say that plans made so far for a session no longer hold."""
+    connection.execute(update(sessions).where(sessions.c.key == key).values(epoch=sessions.c.epoch + 1))
+
+
+def _insert_of(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+
+
+def insert_if_absent(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    """An insert that leaves alone a row that is there already; to be completed by its values or its select."""
+    return _insert_of(connection, table).on_conflict_do_nothing()
+
+
+def upsert(
+    connection: Connection, table: Table, *, key: Sequence[str], values: dict[str, Any]
+) -> postgresql.Insert | sqlite.Insert:
+    """An insert that takes the place of the row with the same `key`."""
+    changed = {name: value for name, value in values.items() if name not in key}
+    return _insert_of(connection, table).values(values).on_conflict_do_update(index_elements=list(key), set_=changed)
+
+
+def ensure_session(
+    connection: Connection,
+    session_id: str,
+    *,
+    user: str | None,
+    title: str | None,
+    now: float,
+    begun_by: str | None = None,
+    checkpointer: str | None = None,
+    before: Callable[[], dict[str, Any]] = dict,
+) -> Columns:
+    """The locked row of a session, made where there is none; opened again where it was closed.
+
+    `before` gives columns that a new row goes on with, where one of that name was there before; `begun_by` and
+    `checkpointer` are as for `remember`. Raises `MixedOwnersError` when it is another user's.
+    """
+    for _ in range(_ATTEMPTS):
+        row = connection.execute(_LOCKED, {"digest": digest_of(session_id)}).mappings().one_or_none()
+        if row is not None:
+            return _brought_up_to_date(
+                connection, row, user=user, title=title, begun_by=begun_by, checkpointer=checkpointer
+            )
+        values = {"digest": digest_of(session_id), "session_id": packed(session_id), "created_at": now}
+        connection.execute(insert_if_absent(connection, sessions).values(values | before()))
+    msg = f"the session {session_id!r} was removed while it was written to: try again"
+    raise StorageBusyError(msg)
+
+
+def _brought_up_to_date(
+    connection: Connection,
+    row: RowMapping,
+    *,
+    user: str | None,
+    title: str | None,
+    begun_by: str | None,
+    checkpointer: str | None,
+) -> Columns:
+    if user is not None and row["owner"] is not None and row["owner"] != packed(user):
+        msg = (
+            f"the session {unpacked(row['session_id'])!r} belongs to another user than {user!r}: open it for its "
+            "owner, or use another session id"
+        )
+        raise MixedOwnersError(msg)
+    values: dict[str, Any] = {}
+    if user is not None and row["owner"] is None:
+        values |= {"owner": packed(user), "owner_digest": digest_of(user)}
+    if title is not None and packed(title) != row["title"]:
+        values["title"] = packed(title)
+    if begun_by is not None and row["begun_by"] is None:
+        values["begun_by"] = packed(begun_by)
+    if checkpointer is not None and checkpointer != row["checkpointer"]:
+        values["checkpointer"] = checkpointer
+    if row["ended_at"] is not None:
+        values["ended_at"] = None
+        # A closed session goes on: its highest summaries, archived when it was closed, are active again.
+        mine = and_(summaries.c.session_key == row["key"], summaries.c.state == SummaryState.ARCHIVED)
+        connection.execute(update(summaries).where(mine).values(state=SummaryState.ACTIVE))
+    if values:
+        connection.execute(update(sessions).where(sessions.c.key == row["key"]).values(values))
+    return {**row, **values}
+
+
+def insert_all(connection: Connection, table: Table, values: list[dict[str, Any]]) -> None:
+    """Insert rows, of which there may be none."""
+    if values:
+        connection.execute(_inserting(table), values)
+
+
+@cache
+def _inserting(table: Table) -> Insert:
+    return insert(table)

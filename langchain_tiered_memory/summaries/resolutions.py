@@ -23,13 +23,7 @@ from langchain_tiered_memory.summaries.marks import (
     without_marks,
 )
 from langchain_tiered_memory.summaries.writers.extractive_render import subjects_told
-from langchain_tiered_memory.summaries.writers.ranking import (
-    Unit,
-    in_order_of_worth,
-    is_filler,
-    kind_of,
-    telling,
-)
+from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, is_filler, kind_of, telling
 from langchain_tiered_memory.summaries.writers.sections import ItemKind, kind_of_heading
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.identifiers import names

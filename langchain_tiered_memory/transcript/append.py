@@ -11,6 +11,7 @@ from sqlalchemy import Connection, and_, bindparam, insert, literal, select, upd
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.entry_rows import close_calls, open_values, unanswered, waiting_for, write_open
+from langchain_tiered_memory.sql.rows import advance_epoch, insert_all
 from langchain_tiered_memory.sql.schema import (
     WAITS,
     digest_of,
@@ -24,7 +25,6 @@ from langchain_tiered_memory.sql.schema import (
     tasks,
     unpacked,
 )
-from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.derived_rows import (
     drop_passages,

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from langchain_tiered_memory.sql.column_forms import Columns, check
-from langchain_tiered_memory.sql.rows import from_json, names_in, packed_or_none, unpacked_or_none
+from langchain_tiered_memory.sql.rows import (
+    from_json,
+    insert_all,
+    insert_if_absent,
+    names_in,
+    packed_or_none,
+    unpacked_or_none,
+)
 from langchain_tiered_memory.sql.schema import (
     digest_of,
     files,
@@ -19,7 +26,6 @@ from langchain_tiered_memory.sql.schema import (
     summaries,
     unpacked,
 )
-from langchain_tiered_memory.sql.session_rows import insert_all, insert_if_absent
 from langchain_tiered_memory.types.records import Fact, Passage, PassageDraft, Spent, Summary, SummaryState
 
 if TYPE_CHECKING:

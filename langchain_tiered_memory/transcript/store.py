@@ -24,7 +24,7 @@ from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.rows import figures_of
+from langchain_tiered_memory.sql.rows import advance_epoch, ensure_session, figures_of, lock_session
 from langchain_tiered_memory.sql.schema import (
     digest_of,
     entries,
@@ -35,7 +35,6 @@ from langchain_tiered_memory.sql.schema import (
     summaries,
     unpacked,
 )
-from langchain_tiered_memory.sql.session_rows import advance_epoch, ensure_session, lock_session
 from langchain_tiered_memory.transcript.append import DropFacts, GroupRule, any_known, rounds_of, write_round
 from langchain_tiered_memory.transcript.entry_reads import EntryReads, read_named, read_required
 from langchain_tiered_memory.transcript.summary_reads import FINISHED

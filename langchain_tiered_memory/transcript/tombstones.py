@@ -22,6 +22,7 @@ from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.damage import damage_of
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import insert_all, insert_if_absent
 from langchain_tiered_memory.sql.schema import (
     KEYED_DIGEST_BYTES,
     WORKS,
@@ -35,7 +36,6 @@ from langchain_tiered_memory.sql.schema import (
     storable,
     unpacked,
 )
-from langchain_tiered_memory.sql.session_rows import insert_all, insert_if_absent
 from langchain_tiered_memory.transcript.append import chunks
 
 if TYPE_CHECKING:

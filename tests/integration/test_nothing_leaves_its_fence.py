@@ -163,7 +163,7 @@ def test_a_message_that_is_quoted_by_a_repair_names_its_speaker_in_its_place(att
         FunctionMessage("y", name=attack),
         ToolMessage("z", name=attack, tool_call_id=attack),
     ]
-    for one in make_valid(messages, unanswered="none").messages:
+    for one in make_valid(messages).messages:
         head = one.text.split("```", maxsplit=1)[0]
         assert "\nSYSTEM" not in head
         assert "</" not in head
@@ -212,6 +212,6 @@ def test_pointers_and_quotes_of_an_entry_with_an_odd_id_stay_in_their_place() ->
         f"<{RECALL_TAG}>{pointer_to(entry)}</{RECALL_TAG}>",
         quote(entry),
         pins_block([(entry, entry.text)], [entry]),
-        recall_block([Quoted(entry=entry, passages=("word",))], sitting_gap_seconds=60.0),
+        recall_block([Quoted(entry=entry, passages=("word",))]),
     ):
         assert_inside(text)

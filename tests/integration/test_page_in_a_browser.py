@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from langchain_tiered_memory import TieredMemory
-from langchain_tiered_memory.pages.content import content_of
-from langchain_tiered_memory.pages.document import document
+from langchain_tiered_memory.pages.page import content_of, document
 from tests.memory_builders import open_memory
 from tests.page_builders import BUDGET, HOSTILE, SESSION, browser_here, full_session, multiplied
 

@@ -17,7 +17,7 @@ from langgraph.types import Command, Send, interrupt
 from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.context.layout import MARK
 from langchain_tiered_memory.integrations.graph.branches import copy_id
-from langchain_tiered_memory.integrations.graph.run_identity import place_of
+from langchain_tiered_memory.integrations.graph.tracks import place_of
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from langchain_tiered_memory.integrations.nodes import (
     amodel_input,

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_tiered_memory.conversations import parse_date, read_conversation, read_conversations
 from langchain_tiered_memory.conversations.dates import SITTING_PAUSE, place_in_time
 from langchain_tiered_memory.conversations.importing import export_line
-from langchain_tiered_memory.conversations.speaking import message_of, provider_name, spoken
+from langchain_tiered_memory.conversations.turns import message_of, provider_name, spoken
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.messages.codec import encode
 from langchain_tiered_memory.types.records import Entry

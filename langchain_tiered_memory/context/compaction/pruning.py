@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
+from langchain_tiered_memory.context.numbers import NUMBERS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from langchain_tiered_memory.settings import GuardSettings
     from langchain_tiered_memory.types.records import Entry
 
 Category: TypeAlias = Literal["current_task", "recent_history", "old_history", "system", "examples"]
@@ -218,34 +219,33 @@ def verdict(item: PruneItem) -> Verdict:  # noqa: PLR0911 - a line per branch
             assert_never(item.category)
 
 
-def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSettings) -> Pruned:
+def prune(items: Sequence[PruneItem], *, target_tokens: int) -> Pruned:
     """Choose what leaves a context so that the rest takes at most `target_tokens`.
 
     Deterministic: of equal scores, the older item goes first. Monotone: what a target keeps, a larger one keeps too.
 
     Args:
         items: What the context shows, oldest first.
-        target_tokens: What all of it may take; `GuardSettings.prune_to` of the limit, less what is no item.
-        settings: The threshold that a score has to exceed, and by how much it rises at a time.
+        target_tokens: What all of it may take; `NUMBERS.pruned_share` of the limit, less what is no item.
     """
     left = sum(item.tokens for item in items)
     if left <= target_tokens:
         kept = tuple(item.key for item in items)
-        return Pruned(kept=kept, dropped=(), threshold=settings.score_threshold, fits=True)
+        return Pruned(kept=kept, dropped=(), threshold=NUMBERS.score_threshold, fits=True)
     scores = {item.key: score(item) for item in items}
     verdicts = {item.key: verdict(item) for item in items}
     leaving = sorted(
         (item for item in items if verdicts[item.key] != "always_keep"),
         key=lambda item: (_RANK[verdicts[item.key]], -item.priority, scores[item.key], -item.age_minutes, item.key),
     )
-    threshold = settings.score_threshold
+    threshold = NUMBERS.score_threshold
     dropped: list[Dropped] = []
     for item in leaving:
         if left <= target_tokens and verdicts[item.key] != "always_prune":
             break
         points = scores[item.key]
         if _RANK[verdicts[item.key]] > 1:
-            threshold = _raised(threshold, points, settings.score_step)
+            threshold = _raised(threshold, points)
         left -= item.tokens
         reason = _reason(item, verdicts[item.key], points, threshold)
         dropped.append(Dropped(key=item.key, reason=reason, score=points, tokens=item.tokens))
@@ -258,9 +258,13 @@ def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSett
     )
 
 
-def _raised(threshold: int, points: int, step: int) -> int:
+def _raised(threshold: int, points: int) -> int:
     """The threshold after as many whole steps as it takes to reach `points`."""
-    return threshold if points <= threshold else threshold - (threshold - points) // step * step
+    return (
+        threshold
+        if points <= threshold
+        else threshold - (threshold - points) // NUMBERS.score_step * NUMBERS.score_step
+    )
 
 
 def _reason(item: PruneItem, way: Verdict, points: int, threshold: int) -> str:

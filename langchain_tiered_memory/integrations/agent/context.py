@@ -15,8 +15,7 @@ from langchain_tiered_memory.integrations.agent.request import ViewChanges, warn
 from langchain_tiered_memory.integrations.graph.branches import named, off_branch, stored_of
 from langchain_tiered_memory.integrations.graph.forgotten import copy_id
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
-from langchain_tiered_memory.integrations.graph.run_identity import Place, session_at
-from langchain_tiered_memory.integrations.graph.tracks import Line, line_of_agent
+from langchain_tiered_memory.integrations.graph.tracks import Line, Place, line_of_agent, session_at
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 from langchain_tiered_memory.sessions.last_request import epoch_of
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage, SystemMessage
 
-    from langchain_tiered_memory.integrations.agent.cache_hints import Provider
-    from langchain_tiered_memory.integrations.agent.reply import ModelCalled
+    from langchain_tiered_memory.integrations.agent.reply import ModelCalled, Provider
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.runtime import Runtime

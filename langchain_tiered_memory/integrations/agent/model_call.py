@@ -27,7 +27,7 @@ from langchain_tiered_memory.models.window_budget import confirm_window, learn_w
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.integrations.graph.run_identity import Place
+    from langchain_tiered_memory.integrations.graph.tracks import Place
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.runtime import Runtime

@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 
 
 def named(values: Iterable[object]) -> list[BaseMessage]:
-    """A state's messages, each with an id: one without gets it from what it says, and how often that was said before.
-
-    Raises:
-        UnknownMessageError: for a value that is no message.
-    """
+    """A state's messages, each with an id: one without gets it from what it says and how often it was said before."""
     found: list[BaseMessage] = []
     said: dict[str, int] = {}
     for value in values:

@@ -13,8 +13,7 @@ from langchain_tiered_memory.integrations.graph.archiving import archive_branch
 from langchain_tiered_memory.integrations.graph.branches import off_branch
 from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, handover_of, plan_in
 from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Found, Wiring, found_in, opened
-from langchain_tiered_memory.integrations.graph.run_identity import place_of
-from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes
+from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, place_of
 from langchain_tiered_memory.integrations.state import BranchRecord, part_of, update_with
 
 if TYPE_CHECKING:

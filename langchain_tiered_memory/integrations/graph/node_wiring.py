@@ -17,8 +17,15 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.branches import adopted, archived_of, keep_branch, named, stored_of
 from langchain_tiered_memory.integrations.graph.client_resends import recognised
-from langchain_tiered_memory.integrations.graph.run_identity import Place, place_of, session_at
-from langchain_tiered_memory.integrations.graph.tracks import Line, has_company, keeps_to_itself, line_of_nodes
+from langchain_tiered_memory.integrations.graph.tracks import (
+    Line,
+    Place,
+    has_company,
+    keeps_to_itself,
+    line_of_nodes,
+    place_of,
+    session_at,
+)
 from langchain_tiered_memory.integrations.state import STATE_KEY, BranchRecord, begins_with, branch_in, current, part_of
 from langchain_tiered_memory.messages.codec import coerce
 
@@ -86,12 +93,7 @@ def opened(memory: MemorySource) -> TieredMemory:
 
 
 def found_in(memory: TieredMemory, wiring: Wiring, state: object, config: RunnableConfig) -> Found:
-    """The session and messages of a node.
-
-    Raises:
-        InvalidInputError: when the config has no `thread_id`, or the state's list is none of messages.
-        MixedOwnersError: when the session belongs to another user.
-    """
+    """The session and messages of a node."""
     place, key = place_of(config, wiring.user_key), wiring.messages_key
     record = branch_in(state, key) if key is not None else None
     messages = _messages(state, key)

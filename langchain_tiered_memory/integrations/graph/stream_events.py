@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 EVENT_NAME = "tiered_memory"
 """Name of the custom event in callbacks, and `type` of the dict in the graph's custom stream."""
 _LINES_REMEMBERED = 1000
+_TOLD_OF_OUTCOMES = ("id", "why", "messages_before", "messages_after", "tokens_before", "tokens_after", "cost")
 
 
 class Notices:
@@ -40,39 +42,16 @@ class Notices:
         named = {"type": EVENT_NAME, "session_id": session_id, "track": track}
         found: list[dict[str, Any]] = []
         if report.alert is not None:
-            alert = report.alert
-            found.append(
-                named
-                | {
-                    "event": "zone_alert",
-                    "zone": alert.zone.value,
-                    "used_tokens": alert.used_tokens,
-                    "limit_tokens": alert.limit_tokens,
-                    "ratio": round(alert.ratio, 4),
-                    "recommendation": alert.recommendation,
-                }
-            )
+            told = asdict(report.alert) | {"zone": report.alert.zone.value, "ratio": round(report.alert.ratio, 4)}
+            found.append(named | {"event": "zone_alert"} | told)
         if report.checkpoint_id is not None:
             found.append(named | {"event": "checkpoint", "id": report.checkpoint_id})
-        if report.outcome.id and self._is_new(report, (session_id, track)):
-            outcome = report.outcome
-            found.append(
-                named
-                | {
-                    "event": "outcome",
-                    "id": outcome.id,
-                    "outcome": outcome.kind.value,
-                    "reason": outcome.reason.value if outcome.reason is not None else None,
-                    "why": outcome.why,
-                    "steps": list(outcome.steps),
-                    "messages_before": outcome.messages_before,
-                    "messages_after": outcome.messages_after,
-                    "tokens_before": outcome.tokens_before,
-                    "tokens_after": outcome.tokens_after,
-                    "summaries": len(outcome.summary_ids),
-                    "cost": outcome.cost,
-                }
-            )
+        outcome = report.outcome
+        if outcome.id and self._is_new(report, (session_id, track)):
+            kind, reason = outcome.kind.value, outcome.reason.value if outcome.reason is not None else None
+            told = {name: getattr(outcome, name) for name in _TOLD_OF_OUTCOMES}
+            told |= {"outcome": kind, "reason": reason, "steps": list(outcome.steps)}
+            found.append(named | {"event": "outcome", "summaries": len(outcome.summary_ids)} | told)
         return found
 
     def _is_new(self, report: GuardReport, line: tuple[str, str]) -> bool:

@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, and_, delete, func, select, update
 
 from langchain_tiered_memory.errors import DamagedFileError, NotFoundError
-from langchain_tiered_memory.runs.files.compression import Packed, checksum_of
-from langchain_tiered_memory.runs.files.content_rows import drop_unused, read_content, replace_content
+from langchain_tiered_memory.runs.files.content_rows import (
+    Packed,
+    checksum_of,
+    drop_unused,
+    read_content,
+    replace_content,
+)
 from langchain_tiered_memory.runs.files.file_rows import drop_files, obsolete_paths, update_accesses
 from langchain_tiered_memory.runs.files.reads import KeptFileReads, figures_of
 from langchain_tiered_memory.runs.run_rows import locked_session
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import insert_if_absent
 from langchain_tiered_memory.sql.schema import file_contents, file_dictionaries, file_tiers, kept_files
-from langchain_tiered_memory.sql.session_rows import insert_if_absent
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.files import TierMove
 
@@ -52,10 +57,6 @@ class KeptFileChanges(KeptFileReads):
         """A transaction with the session locked, and the row of its tiers.
 
         Accesses that waited are written first; where the transaction is rolled back, they wait again.
-
-        Raises:
-            DamagedRowError: when the row cannot be read.
-            NotFoundError: when the session was removed.
         """
         taken = self.cache.take(ref.key)
         try:
@@ -75,12 +76,7 @@ class KeptFileChanges(KeptFileReads):
 
 
 def _locked(connection: Connection, ref: SessionRef) -> RowMapping:
-    """The row of a session's tiers, made where there is none; the session is locked by it.
-
-    Raises:
-        DamagedRowError: when it cannot be read.
-        NotFoundError: when the session was removed.
-    """
+    """The row of a session's tiers, made where there is none; the session is locked by it."""
     locked_session(connection, ref)
     known = select(file_tiers).where(file_tiers.c.session_key == ref.key)
     row = connection.execute(known).mappings().one_or_none()

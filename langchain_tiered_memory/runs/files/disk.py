@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import FileChangingError, FileGoneError, FileRefusedError, FileTooLargeError
-from langchain_tiered_memory.runs.files.compression import checksum_of
+from langchain_tiered_memory.runs.files.content_rows import checksum_of
 from langchain_tiered_memory.runs.files.own_files import NO_FILE, OPEN_FLAGS, OwnFiles, place_within
 from langchain_tiered_memory.runs.files.store import SeenFile
 from langchain_tiered_memory.types.files import LANGUAGES

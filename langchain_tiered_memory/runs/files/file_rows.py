@@ -29,11 +29,7 @@ _AS_STORED = ("tier", "kind", "size", "modified_ns", "accessed_at", "changed_at"
 
 
 def kept_file(row: Columns) -> KeptFile:
-    """A row of `ltm_kept_files`.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """A row of `ltm_kept_files`."""
     check(kept_files, {name: value for name, value in row.items() if name != "path"})
     return KeptFile(
         path=schema.unpacked(row["path"]),
@@ -100,7 +96,6 @@ def tiers_of(found: Mapping[str, Columns]) -> Tiers:
                 accessed_at=row["accessed_at"],
                 order=row["access_order"],
                 accesses=row["accesses"],
-                size=row["size"],
                 pinned=bool(row["pinned"]),
             )
             for path, row in found.items()

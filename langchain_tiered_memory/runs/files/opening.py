@@ -42,14 +42,7 @@ def roots_of(runtime: Runtime, roots: FilePaths | None) -> tuple[str, ...]:
 def open_file(
     runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str], pinned: bool = False
 ) -> OpenedFile:
-    """A file's content, and what became of the tiers; a relative path is looked for in one root after the other.
-
-    Raises:
-        FileGoneError: when it is neither on the disk nor kept.
-        FileRefusedError: when it may not be opened; `FileTooLargeError` when it is too large to be kept.
-        PinLimitError: when it is to be pinned, and as many are as hot may hold.
-        DamagedFileError: when what is kept of a file that is gone from the disk is damaged.
-    """
+    """A file's content, and what became of the tiers; a relative path is looked for in one root after the other."""
     with telemetry.operation("open_file", {telemetry.CONVERSATION: ref.session_id}) as span:
         opened = _opened(runtime, ref, path, roots=roots, pinned=pinned)
         span.note(_about(opened))
@@ -91,11 +84,6 @@ def keep_file(
     """Take in a file whose content somebody has already, such as a tool's result; nothing is read from the disk.
 
     The path is a name here, which need not be one on this machine; a text is kept as UTF-8.
-
-    Raises:
-        FileRefusedError: when it is the name of a file of the memory itself.
-        FileTooLargeError: when it is too large to be kept.
-        PinLimitError: as for `open_file`.
     """
     if runtime.store.disk.own.has(Path(path)):
         msg = f"{path!r} cannot be kept: it is a file of this memory itself"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import RowMapping
 
-    from langchain_tiered_memory.settings.tiers import TierSettings
+    from langchain_tiered_memory.settings.runs import TierSettings
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.files import Tier
     from langchain_tiered_memory.types.records import SessionRef
@@ -46,7 +46,7 @@ class RunTimes:
     collected_at: float | None = None
     optimised_at: float | None = None
     crowded_at: float | None = None
-    """Since when the tiers are fuller than `alert_share`; `None` while they are not."""
+    """Since when the tiers are crowded; `None` while they are not."""
     figures: Mapping[str, int] | None = None
     """Counts by name, such as `opened_hot`, `promotions`, `collections`."""
 
@@ -111,11 +111,7 @@ class KeptFileReads:
         }
 
     def content(self, ref: SessionRef, path: str) -> bytes | None:
-        """A kept content, without an access; `None` where the file is not kept.
-
-        Raises:
-            DamagedFileError: when it is not what was kept.
-        """
+        """A kept content, without an access; `None` where the file is not kept."""
         mine = and_(kept_files.c.session_key == ref.key, kept_files.c.path_digest == digest_of(path))
         with self.database.read() as connection:
             checksum = connection.scalar(select(kept_files.c.checksum).where(mine))

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.changes import KeptFilePacking, write_run
-from langchain_tiered_memory.runs.files.compression import packed, raw
 from langchain_tiered_memory.runs.files.content_rows import (
     drop_unused,
     insert_content,
+    packed,
+    raw,
     read_content,
     repack,
     replace_content,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, RowMapping
 
     from langchain_tiered_memory.runs.files.policy import Tiers
-    from langchain_tiered_memory.settings.tiers import TierSettings
+    from langchain_tiered_memory.settings.runs import TierSettings
     from langchain_tiered_memory.types.files import FileState, Tier
     from langchain_tiered_memory.types.records import SessionRef
 
@@ -74,13 +75,7 @@ class KeptFiles(KeptFilePacking):
     def open(
         self, ref: SessionRef, seen: SeenFile, *, now: float, rules: TierSettings, pinned: bool = False
     ) -> OpenedFile | None:
-        """Take a file into hot and give its content; `None` where that is not kept and `seen` does not bring it.
-
-        Raises:
-            DamagedFileError: when its kept content is not what was kept.
-            NotFoundError: when the session was removed.
-            PinLimitError: when it is to be pinned, and as many are as hot may hold.
-        """
+        """Take a file into hot and give its content; `None` where that is not kept and `seen` does not bring it."""
         came_back: int | None = None
         with self._changing(ref) as (connection, row):
             found = read_rows(connection, ref.key, [seen.path])
@@ -94,7 +89,7 @@ class KeptFiles(KeptFilePacking):
                 since = before["access_order"]
                 came_back = opened_since(connection, ref.key, since) if before["tier"] != "hot" else 0
             tiers = policy.fit(tiers_of(found), rules)
-            tiers = policy.access(tiers, seen.path, now=now, order=order, size=seen.size, rules=rules)
+            tiers = policy.access(tiers, seen.path, now=now, order=order, rules=rules)
             if pinned:
                 tiers = policy.pin(tiers, seen.path, rules)
             moves = moves_between(found, tiers)
@@ -148,11 +143,11 @@ class KeptFiles(KeptFilePacking):
             kept = {**reports_in(connection, row), UNDER_WAY: state}
             write_run(connection, ref, row, {"report": json.dumps(kept)}, {})
 
-    def mark_deleted(self, ref: SessionRef, paths: Sequence[str], *, deleted: bool = True) -> None:
-        """Note that files are gone from the disk, or there again."""
+    def mark_deleted(self, ref: SessionRef, paths: Sequence[str]) -> None:
+        """Note that files are gone from the disk."""
         with self._changing(ref) as (connection, _):
             for path in paths:
-                update_file(connection, ref.key, path, {"deleted": deleted})
+                update_file(connection, ref.key, path, {"deleted": True})
 
     def drop(self, ref: SessionRef, paths: Sequence[str]) -> int:
         """No longer keep these files; returns how many went."""

@@ -17,10 +17,9 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, or_, select, u
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.rows import from_json
+from langchain_tiered_memory.sql.rows import from_json, insert_all
 from langchain_tiered_memory.sql.schema import beside_index, entries, packed, storable, unpacked
 from langchain_tiered_memory.sql.schema import facts as table
-from langchain_tiered_memory.sql.session_rows import insert_all
 from langchain_tiered_memory.summaries.facts.supersession import near, superseded, words_to_seek
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import Fact

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import advance_epoch, lock_session
 from langchain_tiered_memory.sql.schema import UNREAD, beside_index, packed, plans, summaries
 from langchain_tiered_memory.sql.schema import facts as table
-from langchain_tiered_memory.sql.session_rows import advance_epoch, lock_session
 from langchain_tiered_memory.summaries.facts import rows
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import Connection, and_, case, func, or_, select, update
 
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.rows import names_to_json
+from langchain_tiered_memory.sql.rows import lock_session, lock_session_of_summary, names_to_json
 from langchain_tiered_memory.sql.schema import beside_index, entries, packed, summaries, unpacked
-from langchain_tiered_memory.sql.session_rows import lock_session, lock_session_of_summary
 from langchain_tiered_memory.summaries.tree.border_reads import BorderReads
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, and_, bindparam, case, func, insert, literal, or_, select, true, update
 
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_session, lock_session_of_summary
 from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, sessions, storable, summaries, unpacked
-from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_session, lock_session_of_summary
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.rows import take_up, write_facts
 from langchain_tiered_memory.summaries.tree.rule_rows import BY_RULES, RuleRows, leased, outdated_by_rules, reserve

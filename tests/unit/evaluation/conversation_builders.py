@@ -6,7 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.conversations import Conversation, Question, Sitting, Turn
-from langchain_tiered_memory.conversations.speaking import spoken
+from langchain_tiered_memory.conversations.turns import spoken
 from langchain_tiered_memory.evaluation.pricing import PricedTurns, priced
 
 if TYPE_CHECKING:

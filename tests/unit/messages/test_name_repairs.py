@@ -15,7 +15,7 @@ OPENAIS = re.compile(r"[^\s<|\\/>]{1,64}")
 
 def sent(*names: str) -> list[str | None]:
     messages = [HumanMessage(f"line {at}", name=name) for at, name in enumerate(names)]
-    return [one.name for one in make_valid(messages, unanswered="none").messages]
+    return [one.name for one in make_valid(messages).messages]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_name_goes_out_as_every_provider_takes_it(given_name: str, expected: s
 
 def test_a_name_that_was_mended_is_told_of_and_the_given_message_keeps_it() -> None:
     message = HumanMessage("Hello.", name="Bob Smith", id="m1")
-    valid = make_valid([message], unanswered="none")
+    valid = make_valid([message])
     (repair,) = valid.repairs
     assert "'Bob Smith'" in repair
     assert "'Bob_Smith'" in repair
@@ -46,7 +46,7 @@ def test_a_name_that_was_mended_is_told_of_and_the_given_message_keeps_it() -> N
 
 def test_a_list_whose_names_are_sound_is_the_very_same() -> None:
     messages = [SystemMessage("s", name="boss"), HumanMessage("h", name="Bob_Smith"), AIMessage("a", name="helper-1")]
-    valid = make_valid(messages, unanswered="none")
+    valid = make_valid(messages)
     assert all(one is other for one, other in zip(valid.messages, messages, strict=True))
     assert valid.repairs == ()
 
@@ -65,7 +65,7 @@ def test_a_result_is_named_as_its_call_is() -> None:
         AIMessage("", tool_calls=[call]),
         ToolMessage("!", tool_call_id="c1", name="look up"),
     ]
-    _, asked, answered = make_valid(messages, unanswered="none").messages
+    _, asked, answered = make_valid(messages).messages
     assert isinstance(asked, AIMessage)
     assert asked.tool_calls[0]["name"] == answered.name == "look_up"
 
@@ -73,7 +73,7 @@ def test_a_result_is_named_as_its_call_is() -> None:
 @given(st.lists(st.one_of(st.text(max_size=100), st.text(alphabet="ab /_", max_size=6)), max_size=6))
 def test_whatever_the_names_are_they_go_out_by_openais_rules_and_apart(names: list[str]) -> None:
     messages = [HumanMessage(f"line {at}", name=name) for at, name in enumerate(names)]
-    out = make_valid(messages, unanswered="none").messages
+    out = make_valid(messages).messages
     assert check_valid(out) == []
     assert all(one.name is None or OPENAIS.fullmatch(one.name) for one in out)
     by_sent: dict[str, set[str]] = {}

@@ -16,14 +16,12 @@ from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.messages.codec import encode
 from langchain_tiered_memory.messages.message_repairs import without_reasoning
 from langchain_tiered_memory.messages.message_text import text_of
-from langchain_tiered_memory.messages.repair import Validated, make_valid
+from langchain_tiered_memory.messages.repair import UNANSWERED, Validated, make_valid
 from tests.strategies import broken_histories, healthy_histories, interleaved_histories
-
-UNANSWERED = "[no result]"
 
 
 def valid(*messages: BaseMessage, complete: bool = False) -> Validated:
-    made = make_valid(messages, unanswered=UNANSWERED, complete=complete)
+    made = make_valid(messages, complete=complete)
     assert check_valid(made.messages, complete=complete) == []
     return made
 

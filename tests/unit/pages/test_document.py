@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from langchain_tiered_memory.pages import document as pages
-from langchain_tiered_memory.pages.document import document, embedded, listing, policy
+from langchain_tiered_memory.pages import page as pages
+from langchain_tiered_memory.pages.page import document, embedded, listing, policy
 from tests.page_builders import HOSTILE, RIGHT_TO_LEFT
 
 ODD = [HOSTILE, RIGHT_TO_LEFT, "</SCRIPT >", "<!--<script>", "\u2028\u2029", "\ud800", "\0", "]]>"]

@@ -1,12 +1,21 @@
-"""A person's verdict on a summary: it is kept, and what was wrong or missing stands in the next text."""
+"""What a person says of what was read: a fact corrected, a summary rated.
+
+The correction is a message, and stands for good. The verdict is kept, and what was wrong or missing stands in the next
+text.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.errors import InvalidInputError, StorageConflictError, StorageError
+from langchain_core.messages import HumanMessage
+
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, StorageConflictError, StorageError
 from langchain_tiered_memory.recall.search import summary_named
 from langchain_tiered_memory.sessions.scoped_verbs import has_sole_track
+from langchain_tiered_memory.summaries.facts.reading import CORRECTION, CORRECTS
+from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import commit, read_work
@@ -15,7 +24,36 @@ from langchain_tiered_memory.types.drafts import Judged
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.session_engine import SessionEngine
-    from langchain_tiered_memory.types.records import SessionRef, Summary, Verdict
+    from langchain_tiered_memory.types.records import Fact, SessionRef, Summary, Verdict
+
+
+_MOST_FACTS = 20_000
+"""Of a session, among which one is looked for by its id: as many as a question looks through."""
+
+
+def correct(core: SessionEngine, fact_id: str, statement: str) -> Fact:
+    """Do as `Session.correct` says."""
+    core.engine.writable_runtime()
+    known = core.facts(None, k=_MOST_FACTS, superseded=True)
+    begin_so = [one for one in known if one.id.startswith(fact_id)]
+    meant = [one for one in begin_so if one.id == fact_id] or begin_so
+    if len(meant) != 1:
+        number = f"{len(meant)} facts" if meant else "no fact"
+        msg = f"the session {core.session_id!r} has {number} with the id {fact_id!r}: facts() lists them"
+        raise NotFoundError(msg) if not meant else InvalidInputError(msg)
+    (old,) = meant
+    if old.status != "active":
+        msg = f"the fact {old.text!r} was replaced already: correct what took its place, {old.superseded_by!r}"
+        raise InvalidInputError(msg)
+    numbers = old.sources or (old.seq,)
+    new = replace(old, id="new", text=statement, seq=max(numbers) + 1, by="user", by_model=False, instead_of=numbers)
+    if old.id not in superseded([*(one for one in known if one.seq in numbers), new]):
+        msg = f"{statement!r} does not say what it corrects: use some of the words of {old.text!r}"
+        raise InvalidInputError(msg)
+    said = HumanMessage(statement, additional_kwargs={CORRECTS: list(numbers)})
+    (message_id,) = core.add([said], kind=CORRECTION)
+    now = core.facts(None, k=_MOST_FACTS, superseded=True)
+    return next(one for one in now if one.instead_of and message_id in one.message_ids)
 
 
 def rate(core: SessionEngine, wanted: str, verdict: Verdict, *, note: str | None, text: str | None) -> Summary:

@@ -1,13 +1,13 @@
-"""Zones, pruning, checkpoints and touched files."""
+"""Zones, checkpoints, touched files, and the tiers of the files of a run: what each holds, for how long."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen, Paths, fixed
+from langchain_tiered_memory.settings.base import Frozen, Paths, constant, fixed
 
 
 class GuardSettings(Frozen):
@@ -16,7 +16,9 @@ class GuardSettings(Frozen):
     `warning`, `danger` and `critical` are where the zones begin, as shares of the limit.
     """
 
-    former = fixed("newest_share") | {"masks": "`masks_outputs` says whether outputs are masked"}
+    former = fixed("newest_share", "prune_to", "score_threshold", "score_step") | {
+        "masks": "`masks_outputs` says whether outputs are masked"
+    }
 
     warning: float = Field(default=0.70, gt=0, le=1)
     """Where the zone warning begins, as a share of the limit."""
@@ -24,12 +26,6 @@ class GuardSettings(Frozen):
     """Where the zone danger begins, as a share of the limit."""
     critical: float = Field(default=0.95, gt=0, le=1)
     """Where the zone critical begins, as a share of the limit."""
-    prune_to: float = Field(default=0.70, gt=0, le=1)
-    """Size of a pruned context, as a share of the limit."""
-    score_threshold: int = Field(default=30, ge=0)
-    """An undecided item stays while its score, in points, is higher."""
-    score_step: int = Field(default=5, ge=1)
-    """Points by which the threshold is raised while the context is too large."""
     masks_outputs: bool = True
     """Mask tool outputs before anything else leaves a view: those that a later one repeats or replaces, then giants."""
     window: int | None = Field(default=None, ge=64)
@@ -53,6 +49,8 @@ class GuardSettings(Frozen):
 class CheckpointSettings(Frozen):
     """When a run's state is saved by itself, and how long it is kept."""
 
+    former = constant("max_files")
+
     enabled: bool = True
     """Save checkpoints by themselves."""
     window_share: float = Field(default=0.80, gt=0, le=1)
@@ -68,8 +66,6 @@ class CheckpointSettings(Frozen):
     (zones, risky operations), and those by the clock, by size and at the end of runs."""
     roots: Paths = ()
     """Folders whose files may be read for their checksums."""
-    max_files: int = Field(default=200, ge=0)
-    """Touched files whose checksums are kept, the latest first."""
 
 
 _COMMON_FILE_TOOLS: dict[str, Literal["read", "write", "search", "list"]] = {
@@ -165,3 +161,53 @@ class FileSettings(Frozen):
         "*/.venv/*",
     )
     """Temporary and generated files, as shell patterns. They are never listed."""
+
+
+class TierRule(Frozen):
+    """What one tier may hold."""
+
+    files: int = Field(ge=1)
+    """Most files in the tier, at any moment."""
+    seconds: float = Field(gt=0)
+    """Seconds without an access after which a file goes to the next tier."""
+    files_after_cleanup: int = Field(ge=0)
+    """How many files the aggressive cleanup leaves."""
+
+    @model_validator(mode="after")
+    def _shrinks(self) -> TierRule:
+        if self.files_after_cleanup > self.files:
+            msg = "a cleanup cannot leave more files in a tier than it may hold"
+            raise ValueError(msg)
+        return self
+
+
+class TierSettings(Frozen):
+    """How the files of a run are kept: limits, times and folders. When they are tended: `runs/files/collecting.py`."""
+
+    former: ClassVar[Mapping[str, str]] = {
+        "companions": "a run takes in what is opened, and nothing beside it",
+        "recent_tasks": "warm keeps a file for its time, whichever task worked on it",
+        **constant(
+            "eviction",
+            "strategies",
+            "collect_seconds",
+            "optimise_seconds",
+            "optimise_share",
+            "alert_share",
+            "cleanup_share",
+            "archive_seconds",
+            "log_seconds",
+            "dictionary_bytes",
+        ),
+    }
+
+    hot: TierRule = Field(default_factory=lambda: TierRule(files=20, seconds=600.0, files_after_cleanup=10))
+    """The tier of files as text."""
+    warm: TierRule = Field(default_factory=lambda: TierRule(files=30, seconds=3600.0, files_after_cleanup=15))
+    """The tier of compressed files that were used in the last hour."""
+    roots: Paths = ()
+    """Folders whose files a run may open; links are followed first. If empty: `checkpoints.roots`."""
+    largest_bytes: int = Field(default=2_000_000, ge=1)
+    """Bytes above which a file is refused: it would fill a model's window many times."""
+    critical: Paths = ()
+    """Files that a run loads and pins when it starts."""
