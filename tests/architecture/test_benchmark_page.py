@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from benchmarks import page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -50,6 +52,25 @@ def test_a_comment_or_a_docstring_is_no_code_and_a_text_is(tmp_path: Path, monke
     assert digest_of('"""New words."""\n\nLIMIT = 3  # a reason\n"""Another unit."""\n') == first
     assert digest_of('"""New words."""\n\nLIMIT = 4\n') != first
     assert digest_of('"""New words."""\n\nLIMIT = "3"\n') != first
+
+
+class ParsedError(Exception):
+    """The arguments were taken."""
+
+
+@pytest.mark.parametrize(
+    "entry", [one for one in page.ENTRIES if one.module and not one.prints_text], ids=lambda entry: entry.name
+)
+def test_each_command_of_the_page_takes_its_arguments(entry: page.Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    parse = argparse.ArgumentParser.parse_args
+
+    def parsed(*given: Any) -> None:
+        parse(*given)
+        raise ParsedError
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parsed)
+    with pytest.raises(ParsedError):
+        importlib.import_module(str(entry.module)).main([*entry.arguments, "--json", "found.json"])
 
 
 def test_every_record_has_its_section_and_every_section_a_name_of_its_own() -> None:
