@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, func, select, tuple_
 
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.entry_rows import ENTRY_COLUMNS
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import digest_of, entries, facts, packed, sessions
+from langchain_tiered_memory.sql.schema import digest_of, entries, facts, packed, sessions, unpacked
 from langchain_tiered_memory.summaries.facts.rows import fact_of
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.entry_reads import entry_or_again
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy import ColumnElement
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 MOST_SESSIONS = 500
 """Sessions of a user that are read together, those spoken in last; older ones are found by their ids alone."""
+Stamp: TypeAlias = tuple[Any, ...]
 _MOST_FACTS = 5000
 _MOST_UNREAD = 1000
 
@@ -56,21 +57,25 @@ class Across:
         with self.database.read() as connection:
             return tuple(connection.execute(select(*figures).where(_of_user(user, besides))).one())
 
-    def facts_stamp(self, user: str) -> tuple[Any, ...]:
-        """Another one whenever `facts` or `unread` of the user's sessions may give something else."""
-        of_sessions = (
-            func.count(),
-            func.sum(sessions.c.epoch),
-            func.sum(sessions.c.key),
-            func.sum(sessions.c.next_seq),
-        )
-        of_facts = (facts.c.status, func.count(), func.sum(facts.c.weight), func.sum(facts.c.mentions))
+    def stamps(self, user: str) -> list[tuple[SessionRef, Stamp]]:
+        """The sessions as of `sessions`, each with another stamp whenever `facts` or `unread` of it may differ."""
         mine = _of_user(user, None)
+        listed = select(sessions).where(mine).order_by(sessions.c.last_at.desc(), sessions.c.key).limit(MOST_SESSIONS)
+        figures = (facts.c.status, func.count(), func.sum(facts.c.weight), func.sum(facts.c.mentions))
         stated = facts.c.session_key.in_(select(sessions.c.key).where(mine))
+        counted = select(facts.c.session_key, *figures).where(stated).group_by(facts.c.session_key, facts.c.status)
         with self.database.read() as connection:
-            there = connection.execute(select(*of_sessions).where(mine)).one()
-            counted = connection.execute(select(*of_facts).where(stated).group_by(facts.c.status)).all()
-        return tuple(there), tuple(sorted(map(tuple, counted)))
+            of_facts: dict[int, list[tuple[Any, ...]]] = {}
+            for key, *rest in connection.execute(counted):
+                of_facts.setdefault(key, []).append(tuple(rest))
+            return readable(
+                connection,
+                connection.execute(listed).mappings(),
+                lambda row: (
+                    rows.session_ref(row),
+                    (row["epoch"], row["next_seq"], *sorted(of_facts.get(row["key"], ()))),
+                ),
+            )
 
     def facts(self, refs: Sequence[SessionRef]) -> list[tuple[SessionRef, Fact]]:
         """What users said that holds in these sessions, the weightiest first."""
@@ -101,6 +106,16 @@ class Across:
                 listed = connection.execute(query.limit(_MOST_UNREAD)).all()
                 found += readable(connection, listed, lambda row: (by_key[row[0]], read(row[1:])))
         return sorted(found, key=lambda one: (one[0].key, one[1].seq))
+
+    def message_ids(self, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], str]:
+        """The ids of messages by the keys of their sessions and their numbers there."""
+        columns = (entries.c.session_key, entries.c.seq)
+        found: dict[tuple[int, int], str] = {}
+        with self.database.read() as connection:
+            for part in chunks(sorted(places)):
+                query = select(*columns, entries.c.message_id).where(tuple_(*columns).in_(part))
+                found |= {(key, seq): unpacked(message_id) for key, seq, message_id in connection.execute(query)}
+        return found
 
 
 def _of_user(user: str, besides: str | None) -> ColumnElement[bool]:

@@ -1,11 +1,14 @@
-"""What holds for a user, out of what all their sessions state: the newest word on each matter."""
+"""What holds for a user, out of what all their sessions state: the newest word on each matter.
+
+What each session states is kept by its stamp, so that only sessions that have changed are read again.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.across.personal import holds_for_user, may_tell_of_user
 from langchain_tiered_memory.summaries.facts.reading import read_facts
@@ -15,6 +18,7 @@ from langchain_tiered_memory.text.terms import analyse
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from langchain_tiered_memory.across.store import Stamp
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Fact, SessionRef
 
@@ -24,6 +28,21 @@ _NO_SESSION = 0
 """What is kept for a user stands beside what is kept for sessions, and is let go of with it."""
 _NEWER = 0.1
 """Of the order without a question: what a statement gains over the oldest one by being the newest."""
+_Stated: TypeAlias = "tuple[SessionRef, Fact]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What is kept of a user."""
+
+    stamps: Mapping[int, Stamp] = field(default_factory=dict)
+    """Of each session, by its key."""
+    stated: Mapping[int, Sequence[_Stated]] = field(default_factory=dict)
+    """What each states that holds for the user, under its own ids and numbers."""
+    numbered: Sequence[_Stated] = ()
+    """All of it in the order of time, numbered as if it were one conversation."""
+    gone: Mapping[str, str] = field(default_factory=dict)
+    """What took whose place."""
 
 
 def facts_of_user(
@@ -48,44 +67,61 @@ def facts_of_user(
         superseded_too: Whether those are given that do not hold any more.
     """
     with runtime.store.database.snapshot():
-        stated, gone = _judged(runtime, user)
+        known = _known(runtime, user)
+        gone = known.gone
         judged = [
             (ref, replace(fact, status="superseded" if fact.id in gone else "active", superseded_by=gone.get(fact.id)))
-            for ref, fact in stated
+            for ref, fact in known.numbered
             if ref.session_id != besides
         ]
         kept = [one for one in judged if superseded_too or one[1].status == "active"]
-        ordered = _by_worth(kept) if query is None else _by_words(kept, query)
-        return [_named(runtime, ref, fact) for ref, fact in ordered[:k]]
+        ordered = (_by_worth(kept) if query is None else _by_words(kept, query))[:k]
+        ids = runtime.store.across.message_ids({(ref.key, seq) for ref, fact in ordered for seq in fact.sources})
+        return [_named(ref, fact, ids) for ref, fact in ordered]
 
 
-def _judged(runtime: Runtime, user: str) -> tuple[Sequence[tuple[SessionRef, Fact]], Mapping[str, str | None]]:
-    """What holds or held for the user, and what took whose place; read again only where a session has changed."""
-    stamp, place = runtime.store.across.facts_stamp(user), (_NO_SESSION, f"facts of {user}")
-    kept: tuple[Sequence[tuple[SessionRef, Fact]], Mapping[str, str | None]] | None
-    kept = runtime.view_cache.recalled(*place, stamp)
-    if kept is None:
-        stated = _stated(runtime, runtime.store.across.sessions(user))
-        kept = stated, superseded([fact for _, fact in stated])
-        runtime.view_cache.keep_recalled(*place, stamp, kept)
-    return kept
+def _known(runtime: Runtime, user: str) -> _Known:
+    """What holds or held for the user; read again only of sessions that have changed."""
+    there, place = runtime.store.across.stamps(user), (_NO_SESSION, f"facts of {user}", None)
+    stamps = {ref.key: stamp for ref, stamp in there}
+    before: _Known = runtime.view_cache.recalled(*place) or _Known()
+    if before.stamps == stamps:
+        return before
+    changed = [ref for ref, stamp in there if before.stamps.get(ref.key) != stamp]
+    read = _stated(runtime, changed)
+    kept = {key: stated for key, stated in before.stated.items() if key in stamps}
+    stated = kept | {ref.key: read.get(ref.key, ()) for ref in changed}
+    known = replace(before, stamps=stamps)
+    if stated != before.stated:
+        numbered = _numbered([one for ones in stated.values() for one in ones])
+        gone = superseded([fact for _, fact in numbered])
+        known = _Known(stamps=stamps, stated=stated, numbered=numbered, gone=gone)
+    runtime.view_cache.keep_recalled(*place, known)
+    return known
 
 
-def _stated(runtime: Runtime, refs: Sequence[SessionRef]) -> list[tuple[SessionRef, Fact]]:
-    """What holds for the user in each session, in the order of time: numbered so, as if it were one conversation.
-
-    An id names a statement in its session alone: here both make it.
-    """
+def _stated(runtime: Runtime, refs: Sequence[SessionRef]) -> dict[int, tuple[_Stated, ...]]:
+    """What holds for the user in each of these sessions, by its key."""
     across = runtime.store.across
     found = across.facts(refs)
     for ref, entry in across.unread(refs):
         if may_tell_of_user(entry.text):
             found += [(ref, fact) for fact in read_facts([entry], goal_seq=0)]
-    personal = [(ref, fact) for ref, fact in found if ref.begun_by is None and holds_for_user(fact)]
-    personal.sort(key=lambda one: (one[1].at, one[0].key, one[1].seq, one[1].id))
-    numbered: list[tuple[SessionRef, Fact]] = []
+    by_key: dict[int, tuple[_Stated, ...]] = {}
+    for ref, fact in found:
+        if ref.begun_by is None and holds_for_user(fact):
+            by_key[ref.key] = (*by_key.get(ref.key, ()), (ref, fact))
+    return by_key
+
+
+def _numbered(stated: Sequence[_Stated]) -> list[_Stated]:
+    """These in the order of time: numbered so, as if it were one conversation.
+
+    An id names a statement in its session alone: here both make it.
+    """
+    numbered: list[_Stated] = []
     place, before = 0, None
-    for ref, fact in personal:
+    for ref, fact in sorted(stated, key=lambda one: (one[1].at, one[0].key, one[1].seq, one[1].id)):
         place += 1 if ref.key == before else _APART
         before = ref.key
         own = fact.sources or (fact.seq,)
@@ -93,26 +129,26 @@ def _stated(runtime: Runtime, refs: Sequence[SessionRef]) -> list[tuple[SessionR
     return numbered
 
 
-def _named(runtime: Runtime, ref: SessionRef, fact: Fact) -> Fact:
+def _named(ref: SessionRef, fact: Fact, ids: Mapping[tuple[int, int], str]) -> Fact:
     """A fact under its own id and number, with its session and its messages."""
-    stating = runtime.store.transcript.by_seq(ref, sorted(fact.sources))
     own = fact.superseded_by.partition(":")[2] if fact.superseded_by is not None else None
+    stating = [ids[ref.key, seq] for seq in sorted(fact.sources) if (ref.key, seq) in ids]
     return replace(
         fact,
         id=fact.id.partition(":")[2],
         superseded_by=own,
         seq=max(fact.sources),
         session_id=ref.session_id,
-        message_ids=tuple(entry.id for entry in stating),
+        message_ids=tuple(stating),
     )
 
 
-def _by_worth(stated: Sequence[tuple[SessionRef, Fact]]) -> list[tuple[SessionRef, Fact]]:
+def _by_worth(stated: Sequence[_Stated]) -> list[_Stated]:
     last = max((fact.seq for _, fact in stated), default=1)
     return sorted(stated, key=lambda one: -(one[1].weight + _NEWER * one[1].seq / last))
 
 
-def _by_words(stated: Sequence[tuple[SessionRef, Fact]], query: str) -> list[tuple[SessionRef, Fact]]:
+def _by_words(stated: Sequence[_Stated], query: str) -> list[_Stated]:
     """Those that share a word with a question, the rarest words first."""
     wanted = set(analyse(query))
     said = [wanted & set(analyse(f"{fact.subject} {fact.attribute} {fact.text}")) for _, fact in stated]

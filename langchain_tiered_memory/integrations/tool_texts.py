@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.across.telling import Telling
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.rendering import moment, speaker_label, speaker_of, summary_block
 from langchain_tiered_memory.text.fencing import RECALL_TAG, neutralised, short_id
@@ -20,6 +21,8 @@ _NOTE_ELSEWHERE = (
 )
 _FRAMING_TOKENS = 60
 """The fence, its note, and a line on where to go on."""
+_FACTS_SHARE = 0.25
+"""Of what a tool answers of other conversations, for facts that share a word with the question."""
 _LEAST_TOKENS = 40
 """Less of a message than this says nothing."""
 _CHARS_PER_TOKEN = 3
@@ -69,41 +72,19 @@ def recalled(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int
 def recalled_elsewhere(
     facts: Sequence[Fact], hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]
 ) -> str:
-    """What other conversations of the user say: facts that hold for them, then messages, within `max_tokens`.
-
-    A message that was found speaks for itself where it fits, in the place of the facts that were read from it: what it
-    says beside them may be what is asked for.
-    """
-    room, shown = max_tokens - _FRAMING_TOKENS, list[str]()
-    found = {(hit.session_id, hit.id) for hit in hits}
-    lines: dict[tuple[str, str], list[str]] = {}
-    offers: list[list[str]] = []
-    for one in facts:
-        line = f"[{moment(one.at)}] the user said of themself: {neutralised(line_of(one))}"
-        place = next(
-            ((one.session_id, stating) for stating in one.message_ids if (one.session_id, stating) in found), None
-        )
-        if place is None:
-            offers.append([line])
-        else:
-            lines.setdefault(place, []).append(line)
-    for hit in hits:
-        whole, *parts = _forms(hit, max_tokens=max_tokens, count=count)
-        stated = lines.get((hit.session_id, hit.id), ())
-        offers.append([whole, *(["\n".join(stated)] if stated else []), *parts])
-    for forms in offers:
-        fitting = next((one for one in forms if count(one) < room), None)
-        if fitting is not None:
-            shown.append(fitting)
-            room -= count(fitting) + 1
-    return fenced(shown, head=_NOTE_ELSEWHERE)
+    """What other conversations of the user say: facts that hold for them, then messages, within `max_tokens`."""
+    room = max_tokens - _FRAMING_TOKENS
+    telling = Telling(of_fact=_line_of_fact, of_quote=_line_of_quote, count=count)
+    told = telling.told(facts, hits, room=room, facts_room=round(_FACTS_SHARE * room))
+    return fenced([line for _, line in (*told.facts, *told.quotes)], head=_NOTE_ELSEWHERE)
 
 
-def _forms(hit: Hit, *, max_tokens: int, count: Callable[[str], int]) -> list[str]:
-    """A message of another conversation: whole, by the passage that answers, or a part of that."""
-    cut = head_and_tail(hit.passage, max_tokens=max_tokens // 3, count=count, pointer="...")
-    label = f"[{moment(hit.at)}] {speaker_label(hit.name, hit.role or 'other')}: "
-    return [label + neutralised(text) for text in dict.fromkeys((hit.text, hit.passage, cut))]
+def _line_of_fact(fact: Fact) -> str:
+    return f"[{moment(fact.at)}] the user said of themself: {neutralised(line_of(fact))}"
+
+
+def _line_of_quote(hit: Hit, text: str) -> str:
+    return f"[{moment(hit.at)}] {speaker_label(hit.name, hit.role or 'other')}: {neutralised(text)}"
 
 
 def _of_hit(hit: Hit, text: str) -> str:

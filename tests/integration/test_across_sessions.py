@@ -13,6 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from langchain_tiered_memory import OtherSessions
+from langchain_tiered_memory.across.store import Across
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, SettingsError
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from langchain_tiered_memory.integrations.nodes import context_node, model_input, remember_node
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.records import Entry, SessionRef
 
 both = pytest.mark.parametrize("call_style", CALL_STYLES)
 MARCH = dt.datetime(2026, 3, 1, tzinfo=dt.UTC)
@@ -87,7 +89,10 @@ def test_a_users_sessions_are_searched_together(memory: TieredMemory, call_style
 def test_facts_of_a_user_have_session_date_and_source_and_the_last_word_holds(
     memory: TieredMemory, call_style: CallStyle
 ) -> None:
+    (bobs,) = told(call_style, memory.facts, user="bob")  # what is kept of one user is not there for another
     facts = {fact.text: fact for fact in told(call_style, memory.facts, user="zoe")}
+    assert bobs.text not in facts
+    assert memory.facts(user="bob") == [bobs]
     assert [any(words in text for text in facts) for words in ("dark roast", "called Marta")] == [True, True]
     assert not any("Bergen" in text or "order" in text for text in facts)
     sister = next(fact for text, fact in facts.items() if "Marta" in text)
@@ -103,6 +108,45 @@ def test_facts_of_a_user_have_session_date_and_source_and_the_last_word_holds(
     receipt = told(call_style, memory.session("zoe-3", user="zoe").forget, message_ids=["zoe-3-0"])
     assert receipt.entries == 1
     assert any(fact.text == sister.text for fact in memory.facts("sister", user="zoe"))
+
+
+def test_facts_of_a_user_are_read_again_only_where_a_session_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, read = tmp_path / "memory.db", list[list[str]]()
+    as_ever = Across.unread
+
+    def unread(self: Across, refs: Sequence[SessionRef]) -> list[tuple[SessionRef, Entry]]:
+        read.append([ref.session_id for ref in refs])
+        return as_ever(self, refs)
+
+    monkeypatch.setattr(Across, "unread", unread)
+
+    def facts() -> list[str]:
+        read.clear()
+        return [fact.text for fact in memory.facts(user="zoe")]
+
+    with open_memory(path) as memory, open_memory(path) as other:
+        talk(memory, "zoe-1", ABOUT_ME, BERGEN, user="zoe")
+        talk(memory, "zoe-2", "My sister is called Marta.", user="zoe", at=MARCH + dt.timedelta(days=40))
+        both_said = facts()
+        assert len(read) == 1
+        assert facts() == both_said
+        assert read == []
+        memory.session("zoe-2", user="zoe").add_messages([HumanMessage("Good. Thanks.")])
+        assert facts() == both_said
+        assert read == [["zoe-2"]]
+        other.session("zoe-1").forget(message_ids=["zoe-1-0"])
+        left = facts()
+        assert read == [["zoe-1"]]
+        assert left == [text for text in both_said if "Marta" in text]
+        talk(other, "zoe-3", "My sister is called Anna, not Marta.", user="zoe", at=MARCH + dt.timedelta(days=50))
+        assert not set(left).intersection(facts())
+        other.forget(session_id="zoe-3")
+        assert facts() == left
+        assert read == [[]]
+        other.forget(user="zoe")
+        assert facts() == []
 
 
 @both

@@ -40,8 +40,10 @@ def summaries_of(session: Session, level: int) -> list[Summary]:
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
-def test_what_was_missing_stands_in_the_next_text_and_in_all_that_follow(call_style: CallStyle) -> None:
-    with open_memory() as memory:
+def test_what_was_missing_stands_in_the_next_text_and_in_all_that_follow(
+    where: str | Path | None, call_style: CallStyle
+) -> None:
+    with open_memory(where) as memory:
         session = talked(memory)
         first = summaries_of(session, 1)[0]
         rated = told(call_style, session.rate, first.id[:8], "incomplete", note=MISSING)
@@ -61,8 +63,8 @@ def test_what_was_missing_stands_in_the_next_text_and_in_all_that_follow(call_st
         assert MISSING in session.search("maker Okonkwo rpm")[0].text
 
 
-def test_what_stands_above_is_made_from_the_new_text() -> None:
-    with open_memory() as memory:
+def test_what_stands_above_is_made_from_the_new_text(where: str | Path | None) -> None:
+    with open_memory(where) as memory:
         session = talked(memory)
         (above, *_) = summaries_of(session, 2)
         session.rate(above.sources[0], "wrong", note=MISSING)
@@ -89,9 +91,9 @@ def test_the_model_is_told_and_its_own_words_are_enough_where_they_say_it() -> N
         assert MISSING in str(model.prompts[-1])
 
 
-def test_a_persons_own_text_takes_the_place_of_the_summary_in_search_too() -> None:
+def test_a_persons_own_text_takes_the_place_of_the_summary_in_search_too(where: str | Path | None) -> None:
     own = "Sixty pumps in seven halls leak at the valve; a Zieglermann seal mends it."
-    with open_memory() as memory:
+    with open_memory(where) as memory:
         session = talked(memory)
         first = summaries_of(session, 1)[0]
         now = session.rate(first.id, "wrong", text=own)
@@ -113,8 +115,8 @@ def test_words_that_are_there_in_another_order_are_no_correction() -> None:
         assert backwards in summaries_of(session, 1)[0].text
 
 
-def test_a_verdict_that_comes_while_a_summary_is_written_is_not_lost() -> None:
-    with open_memory() as memory:
+def test_a_verdict_that_comes_while_a_summary_is_written_is_not_lost(where: str | Path | None) -> None:
+    with open_memory(where) as memory:
         session = talked(memory)
         first = summaries_of(session, 1)[0]
         session.rate(first.id, "wrong")
@@ -133,8 +135,10 @@ def test_a_verdict_that_comes_while_a_summary_is_written_is_not_lost() -> None:
         assert MISSING in summaries_of(session, 1)[0].text
 
 
-def test_a_later_verdict_takes_the_place_of_an_earlier_one_and_good_changes_nothing() -> None:
-    with open_memory() as memory:
+def test_a_later_verdict_takes_the_place_of_an_earlier_one_and_good_changes_nothing(
+    where: str | Path | None,
+) -> None:
+    with open_memory(where) as memory:
         session = talked(memory)
         one, other, *_ = summaries_of(session, 1)
         session.rate(one.id, "wrong")

@@ -11,6 +11,7 @@ from langgraph.store.memory import InMemoryStore
 
 from langchain_tiered_memory import TieredStore
 from langchain_tiered_memory.errors import InvalidInputError, ReadOnlyError, SettingsError
+from langchain_tiered_memory.models.embeddings import resolve_embeddings
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import BrokenEmbeddings, HashingEmbeddings
 from tests.memory_builders import NOW, open_memory
@@ -240,6 +241,77 @@ def test_scores_and_order_are_those_of_langgraphs_own_store() -> None:
                 for store in (ours, theirs)
             )
             assert mine == other
+
+
+@pytest.mark.slow
+def test_with_minilm_it_finds_what_langgraphs_own_store_finds(where: str | Path | None) -> None:
+    embeddings = resolve_embeddings("auto")
+    if embeddings is None:
+        pytest.skip("the files of MiniLM are not here: tiered-memory setup")
+    theirs = InMemoryStore(index={"dims": 384, "embed": embeddings, "fields": ["text"]})
+    said = (
+        "She drinks her coffee black and from a dark roast.",
+        "The ferry leaves quay 7 in the morning.",
+        "Her dog is afraid of thunder.",
+        "The invoice was paid on Monday.",
+    )
+    with open_memory(where, embeddings=embeddings) as memory:
+        ours = TieredStore(memory, fields=("text",))
+        for number, text in enumerate(said):
+            for store in (ours, theirs):
+                store.put(DOCS, f"k{number}", {"text": text})
+        asked = {
+            "Which beverage does she like?": "k0",
+            "When does the boat depart?": "k1",
+            "Has the bill been settled?": "k3",
+        }
+        for query, meant in asked.items():
+            mine, other = (
+                [(one.key, pytest.approx(one.score, abs=1e-5)) for one in store.search(DOCS, query=query)]
+                for store in (ours, theirs)
+            )
+            assert mine == other
+            assert mine[0][0] == meant
+
+
+@both
+def test_a_score_is_that_of_what_an_item_says_now(memory: TieredMemory, call_style: CallStyle) -> None:
+    store = TieredStore(memory, fields=("text",))
+    store.put(DOCS, "changing", {"text": "a rusty harbour crane"})
+    store.put(DOCS, "other", {"text": "green tea from Uji"})
+
+    def scores(query: str) -> dict[str, float | None]:
+        return {one.key: one.score for one in told(call_style, store.search, DOCS, query=query)}
+
+    before = scores("harbour crane")
+    store.put(DOCS, "changing", {"text": "green tea of the harbour"})
+    after = scores("harbour crane")
+    assert (after["changing"] or 0) < (before["changing"] or 0)
+    assert after["other"] == before["other"]
+    assert (scores("green tea of the harbour")["changing"] or 0) == pytest.approx(1.0, abs=1e-5)
+    store.put(DOCS, "changing", {"text": "a rusty harbour crane"}, index=False)
+    assert scores("harbour crane")["changing"] is None
+
+
+@both
+def test_pages_of_an_answer_give_each_item_once_the_best_first(memory: TieredMemory, call_style: CallStyle) -> None:
+    store = TieredStore(memory)
+    for number in range(9):
+        store.put(DOCS, f"k{number}", {"text": "crane " * number + "tea", "even": number % 2 == 0})
+    whole = told(call_style, store.search, DOCS, query="crane", limit=9)
+    assert [one.score for one in whole] == sorted((one.score for one in whole), reverse=True)
+    pages = [told(call_style, store.search, DOCS, query="crane", limit=4, offset=start) for start in (0, 4, 8, 12)]
+    assert [keys(page) for page in pages] == [keys(whole)[start : start + 4] for start in (0, 4, 8, 12)]
+    even = told(call_style, store.search, DOCS, query="crane", filter={"even": True}, limit=9)
+    assert keys(even) == [one.key for one in whole if one.value["even"]]
+
+
+@both
+@pytest.mark.parametrize("query", ["", " ", "?!\u00a7$%&/()='\"*:;", "tea " * 3000, "NEAR(tea) OR -x", "\x00 \ud83d"])
+def test_any_question_is_answered(memory: TieredMemory, query: str, call_style: CallStyle) -> None:
+    store = TieredStore(memory)
+    store.put(DOCS, "tea", {"text": "green tea from Uji"})
+    assert keys(told(call_style, store.search, DOCS, query=query)) == ["tea"]
 
 
 def test_without_an_embedder_a_question_is_answered_by_words() -> None:

@@ -27,9 +27,6 @@ from tests.memory_builders import NOW, open_memory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 pytestmark = pytest.mark.slow
 
 SAYINGS = (
@@ -52,7 +49,7 @@ class Deed:
     """Something that a user did, with all that it depends on."""
 
     user: str | None
-    what: Literal["says", "puts", "deletes", "forgets"]
+    what: Literal["says", "puts", "deletes", "forgets", "looks"]
     session: int
     track: str
     text: int
@@ -63,7 +60,7 @@ deeds = st.lists(
     st.builds(
         Deed,
         user=st.sampled_from(["ann", "ann", "ben", "Ann", None]),
-        what=st.sampled_from(["says", "says", "says", "puts", "puts", "deletes", "forgets"]),
+        what=st.sampled_from(["says", "says", "says", "puts", "puts", "deletes", "forgets", "looks"]),
         session=st.integers(0, 2),
         track=st.sampled_from(["main", "main", "helper"]),
         text=st.integers(0, len(SAYINGS) - 1),
@@ -86,6 +83,13 @@ def done(memory: Any, deed: Deed, place: int) -> None:
         store.put(namespace, key, {"text": SAYINGS[deed.text], "n": deed.number}, ttl=60 if deed.number else None)
     elif deed.what == "deletes":
         store.delete(namespace, key)
+    elif deed.what == "looks":  # what was read for one is kept, and must not be there for another
+        query = QUERIES[deed.number]
+        session.context(query, max_tokens=2000)
+        store.search((), query=query)
+        if deed.user is not None:
+            memory.search(query, user=deed.user)
+            memory.facts(user=deed.user)
     elif deed.number == 2:
         memory.forget(session_id=name)
 
