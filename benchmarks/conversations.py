@@ -51,7 +51,8 @@ class PlantedFact:
 
     def stated_in(self, text: str) -> bool:
         """Whether value and subject stand within a line or two of each other in `text` (casefolded)."""
-        value, subject = self.value.casefold(), self.subject.casefold()
+        # A record names the speaker: "Ben's boss" where he says "my boss".
+        value, subject = self.value.casefold(), self.subject.casefold().removeprefix("my ")
         start = text.find(value)
         while start >= 0:
             if subject in text[max(0, start - _NEAR_CHARS) : start + len(value) + _NEAR_CHARS]:

@@ -55,8 +55,14 @@ def as_merged(text: str) -> str:
 
 
 def without_instead(text: str, known: Collection[int] = ()) -> str:
-    """A text without marks of what it stands in the place of, but those that name `known` numbers only."""
-    return _INSTEAD.sub(lambda one: one[0] if set(instead_of(one[0])) <= {*known} else "", text)
+    """A text without marks of what it stands in the place of, but for the numbers that are `known`."""
+
+    def left(mark: re.Match[str]) -> str:
+        named = instead_of(mark[0])
+        numbers = [f"{one}" for one in named if one in known]
+        return mark[0] if len(numbers) == len(named) else f"[instead of {' '.join(numbers)}] " if numbers else ""
+
+    return _INSTEAD.sub(left, text)
 
 
 def instead_of(line: str) -> tuple[int, ...]:

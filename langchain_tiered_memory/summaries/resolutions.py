@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,8 @@ _LATER = 1e-6
 _CHARS_PER_TOKEN = 4
 _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
+_TO_DO: frozenset[ItemKind] = frozenset({"action", "open"})
+"""Kinds whose statements would pass for done without their heading."""
 _ROLES = frozenset({"user", "assistant", "system", "tool", "other", "the"})
 
 MARK_OF_LINE = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
@@ -80,7 +82,7 @@ def short_of(summary: Summary) -> str:
 
 @read_once
 def _short_by_order(text: str) -> str:
-    return shortened(text, share=SHORT_SHARE, ranked=by_order)
+    return shortened(text, share=SHORT_SHARE, ranked=by_order, says_open=True)
 
 
 @read_once
@@ -88,13 +90,17 @@ def _short_by_worth(text: str) -> str:
     return shortened(text, share=SHORT_SHARE, ranked=by_worth)
 
 
-def shortened(text: str, *, share: float, ranked: Callable[[Sequence[Told]], Iterable[int]]) -> str:
+def shortened(
+    text: str, *, share: float, ranked: Callable[[Sequence[Told]], Iterable[int]], says_open: bool = False
+) -> str:
     """The overview of a summary and the statements ranked first, in their order, within `share` of its characters.
 
     At least one statement, cut between words where it is longer than that; empty for a summary that says nothing.
+    With `says_open`, what is to be done stands behind its heading, without which it would pass for done.
     What an audit appended is left out: it is a list, for search and for the level above.
     """
     overview, told = read_told(text)
+    told = [replace(one, label=f"{one.heading}: ") if says_open and one.is_to_do else one for one in told]
     if not overview and not told:
         return _cut(text.strip(), max(1, round(share * len(text))))
     chars = len(text)
@@ -256,6 +262,13 @@ class Told:
     line: int
     kind: ItemKind
     bullet: str = ""
+    heading: str = ""
+    """Under which it stands."""
+
+    @property
+    def is_to_do(self) -> bool:
+        """Whether its heading alone says that it is not done."""
+        return self.kind in _TO_DO and self.heading != "" and not self.label
 
     @property
     def whole(self) -> str:
@@ -268,11 +281,14 @@ def read_told(text: str) -> tuple[str, list[Told]]:
     overview: list[str] = []
     told: list[Told] = []
     kind: ItemKind = "point"
+    above = ""
     for number, line in enumerate(without_marks(text).splitlines()):
         heading = HEADING.match(line)
         if heading:
             # A bold line names a theme: what stands below it keeps its kind.
-            kind = (kind_of_heading(heading["marked"]) or "point") if heading["marked"] else kind
+            if heading["marked"]:
+                above = heading["marked"].strip(" :")
+                kind = kind_of_heading(above) or "point"
         elif APPENDED.match(line):
             still_open = line.partition(SAID)[0].strip() if not line.startswith((SAID, TOOL_MARK)) else ""
             if still_open:
@@ -282,7 +298,7 @@ def read_told(text: str) -> tuple[str, list[Told]]:
         elif kind == "overview" and not told and sum(map(len, overview)) < _MAX_OVERVIEW_CHARS // 2:
             overview += (piece.text for piece in pieces(line)[:1])
         elif line.strip():
-            told += _of_line(line, number, kind)
+            told += (replace(one, heading=above) for one in _of_line(line, number, kind))
     return clause_cut(" ".join(overview), most_chars=_MAX_OVERVIEW_CHARS), told
 
 

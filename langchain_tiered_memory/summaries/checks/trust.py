@@ -37,6 +37,8 @@ _FIGURE_WEIGHT = 3.0
 _MARK = re.compile(
     r"^(?P<bullet>[ \t]*(?:(?:[-*+\u2022]|\(?\d{1,3}[.)])[ \t]+)?)(?P<lead>\*\*[^*\n]{0,80}\*\*:?[ \t]*)?"
 )
+_NAMED_TOOL = re.compile(rf"{re.escape(TOOL_MARK)}(?: \S{{1,60}}(?=:(?:\s|$)))?")
+"""The label of a line, with the tool that it names. A model's own label names none: what follows is the find."""
 _HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})")
 
@@ -117,7 +119,7 @@ def _stretches(source: SourceText) -> Iterator[tuple[str, str]]:
         rest = line[_end_of_mark(line) :]
         label = ""
         if not source.speaker and rest.startswith(TOOL_MARK):
-            label = rest.partition(":")[0][:60] if ":" in rest[:60] else TOOL_MARK
+            label = _NAMED_TOOL.match(rest)[0]  # type: ignore[index] # it begins with the mark
         yield from ((label, match[0]) for match in _STRETCH.finditer(line))
 
 
@@ -135,11 +137,16 @@ def _labelled_line(line: str, read: _Stretches, headings: frozenset[str]) -> Ite
         return
     if heading:
         label = read.label_of(rest)
-        yield f"- {label}: {line[heading.end() :]}" if label else line
+        yield f"- {_lead(label)}{line[heading.end() :]}" if label else line
         return
     for label, said in _runs(rest, read):
-        yield f"{bullet}{f'{label}: ' if label else ''}{lead}{said}"
+        yield f"{bullet}{_lead(label)}{lead}{said}"
         bullet, lead = "- " if bullet.strip() else "", ""
+
+
+def _lead(label: str) -> str:
+    """What stands before a find: its label, and a colon behind the tool that is named."""
+    return f"{label} " if label == TOOL_MARK else f"{label}: " if label else ""
 
 
 def _runs(text: str, read: _Stretches) -> Iterator[tuple[str, str]]:

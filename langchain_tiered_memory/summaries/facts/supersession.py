@@ -324,8 +324,12 @@ def _may_judge(new: Fact, old: Fact) -> bool:
 
 
 def _may_end(new: Fact, old: Fact) -> bool:
-    """Whether the speaker of `new` may change or finish what `old` says: that something is done, anybody may tell."""
-    return _may_judge(new, old) or (AUTHORITY[new.by] > 0 and old.kind not in _SETTLED)
+    """Whether the speaker of `new` may change or finish what `old` says.
+
+    That something is done, anybody may tell; of what a person said, no tool.
+    """
+    told = AUTHORITY[new.by] > 0 or AUTHORITY[old.by] < AUTHORITY["user"]
+    return _may_judge(new, old) or (told and old.kind not in _SETTLED)
 
 
 def _is_swapped(new: _Looked, old: _Looked) -> bool:

@@ -43,6 +43,9 @@ _DAY_TOKENS = 6
 """Of a line with a date, about: the first fact of a day takes it along."""
 _DECIDED = 0.5
 """For the wording of what a model marked: it judged what is worth keeping, and a note has no wording to judge."""
+_MARKED_SHARE = 0.1
+"""Of a model's statements, from which it marks what must last as it was asked: then what it left unmarked is told in
+its summary, and nobody is asked whether that still holds. A model that marks less does not follow."""
 _LEAST_TOKENS = 4
 _LEAST_ODDS = 1e-3
 
@@ -71,7 +74,7 @@ def chosen_facts(
         for fact, is_told in zip(facts, stated, strict=True)
         if not is_told and fact.status == "active" and (fact.weight >= LEAST_SHOWN or fact.id in first)
     ]
-    waiting = _without_routine(waiting, first)
+    waiting = _marked(_without_routine(waiting, first), first)
     terms = [frozenset(analyse(fact.text)) for fact in waiting]
     seen = Counter(term for mine in terms for term in mine)
     total = max(len(waiting), 1)
@@ -123,7 +126,26 @@ def chosen_facts(
             sharing.setdefault(term, []).append(place)
     while chosen and count_text(facts_list([waiting[place] for place in chosen])) > max(room, spent):
         chosen.pop()
-    return [waiting[place] for place in sorted(chosen, key=lambda one: waiting[one].seq)]
+    said = [place for place in chosen if not any(_is_part(place, other, waiting, terms) for other in chosen)]
+    return [waiting[place] for place in sorted(said, key=lambda one: waiting[one].seq)]
+
+
+def _is_part(place: int, other: int, facts: Sequence[Fact], terms: Sequence[frozenset[str]]) -> bool:
+    """Whether another fact says all that one does, and more."""
+    return terms[place] < terms[other] and facts[place].value == facts[other].value
+
+
+def _marked(facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:
+    """Where a model marks what must last: that, and what rules read in users' words where no model read them."""
+    by_model = [fact for fact in facts if fact.by_model]
+    marked = sum(fact.weight >= LASTING for fact in by_model)
+    if not marked or marked < _MARKED_SHARE * len(by_model):
+        return list(facts)
+    return [
+        fact
+        for fact in facts
+        if fact.id in first or fact.weight >= LASTING or (fact.by == "user" and not fact.by_model)
+    ]
 
 
 def _without_routine(facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:

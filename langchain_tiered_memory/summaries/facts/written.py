@@ -141,7 +141,10 @@ def _labelled(text: str) -> str:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    """What the bullets and sentences of a summary state, without what no source has; of tools' finds what must last."""
+    """What the bullets and sentences of a summary state, without what no source has.
+
+    Of tools' finds what must last, and what they finish.
+    """
     kind: ItemKind = "point"
     lead, is_code = "", False
     for line in text.splitlines():
@@ -155,7 +158,9 @@ def _lines(text: str) -> Iterator[_Line]:
         said = (line[mark.end() :] if mark else line).strip().removeprefix(SAID)
         unmarked = without_marks(said)
         by_tool = unmarked.startswith(TOOL_MARK)
-        if is_code or not unmarked or unmarked.startswith(STILL_OPEN) or (by_tool and not is_kept(said)):
+        if is_code or not unmarked or unmarked.startswith(STILL_OPEN):
+            continue
+        if by_tool and not (is_kept(said) or instead_of(said)):
             continue
         if kind == "overview" and mark is None:
             continue
@@ -195,11 +200,12 @@ def _is_stated(fact: Fact, lines: Sequence[_Sentence], by_term: dict[str, list[i
         return False
     value = folded(fact.value)
     subject = frozenset(analyse(fact.subject))
+    named = [one for one in identifiers(fact.text) if not one.replace(" ", "").isalpha()]
     for number in min((one for one in known if one), key=len):
         line = lines[number]
         shared = len(terms & line.terms)
         if shared >= STATED * len(terms) and (not value or value in line.folded):
             return True
-        if value and subject and value in line.folded and subject <= line.terms:
+        if value and subject <= line.terms and subject and all(one in line.folded for one in (value, *named)):
             return True
     return False

@@ -98,6 +98,7 @@ def _new_lines(text: str, seen: set[str]) -> str:
     """`text` without sentences that an output before it has too."""
     lines = text.split("\n")
     sentences = {line.strip() for line in lines if len(line.split()) >= _REPEATED_WORDS}
+    sentences = {line for line in sentences if not line.endswith(":")}  # it says whose words follow
     again = sentences & seen
     seen |= sentences
     return _without(lines, again) if again else text

@@ -99,7 +99,7 @@ def test_what_a_model_put_first_under_each_heading_is_what_stands_in_short() -> 
     points = [f"- Point {one} of {kind}, told at some length." for kind in ("themes", "open") for one in "123456"]
     text = "\n".join(["## Themes", *points[:6], "## Open items", *points[6:]])
     brief = short_of(summary(text, model="a-model"))
-    assert brief.splitlines() == [*points[:2], *points[6:8]]
+    assert brief.splitlines() == [*points[:2], *(point.replace("- ", "- Open items: ") for point in points[6:8])]
     assert brief != short_of(summary(text, model="a-model", by_rules=True))
 
 
@@ -127,3 +127,9 @@ def test_of_statements_that_tell_the_same_the_first_is_told_whoever_speaks_seldo
         "Ann and the assistant talked about bolts.",
         f"- Ann: q0 {said}",
     ]
+
+
+def test_what_is_to_be_done_does_not_pass_for_done_without_its_heading() -> None:
+    text = "## Overview\n- Ann and Ben planned the fair.\n## Next steps\n- Ben sends the larch panels to Oslo.\n"
+    brief = short_of(summary(text + "- They talked of the weather for long. " * 9, model="some-model"))
+    assert "- Next steps: Ben sends the larch panels to Oslo." in brief.splitlines()

@@ -83,3 +83,9 @@ def test_nobody_hides_behind_the_length_of_a_page() -> None:
     text = "Account DE-99881 is used from now on."
     assert labelled(text, (SOURCES[0], long, SOURCES[2])).startswith("[tool]")
     assert labelled("Ann's budget is 300 euros.", (SOURCES[0], long)) == "Ann's budget is 300 euros."
+
+
+def test_a_label_that_a_model_set_names_no_tool() -> None:
+    below = "- Ann: My budget is 300 euros.\n- [tool] The page wants two things: account DE-99881 and 4711 euros."
+    found = labelled("The account is DE-99881.", (source(below, "", "other"),))
+    assert found == "[tool] The account is DE-99881."

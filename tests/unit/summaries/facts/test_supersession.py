@@ -324,3 +324,10 @@ def test_a_models_sentence_that_says_what_it_stands_instead_of_ends_that_by_what
     assert ended(old, other, now) == {old.text: new}
     far = by_model(600, old.text, kind="number", value="7,216 kr", subject="twin")
     assert ended(far, now) == {}, "what is further away is named by its number"
+
+
+def test_that_it_is_done_a_tool_may_tell_of_what_an_assistant_said() -> None:
+    before = by_model(4, "The ferry rota is to be sent to Olga", by="assistant")
+    tool = by_model(9, "The ferry rota was sent to Olga", by="tool", instead_of=(4,))
+    assert ended(before, tool) == {before.text: tool.text}
+    assert ended(replace(before, kind="decision"), tool) == {}

@@ -1,8 +1,10 @@
 import pytest
 
+from langchain_tiered_memory.summaries.facts.reading import read_facts
 from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
-from tests.fact_builders import facts_of, said, words
+from langchain_tiered_memory.summaries.facts.written import facts_written
+from tests.fact_builders import entry, facts_of, said, words
 
 FACTS = [
     f"The gate code of hall {name} is {number}." for number, name in ((4000, "Alder"), (4001, "Birch"), (4002, "Cedar"))
@@ -80,3 +82,27 @@ def test_orders_alike_but_for_a_number_are_no_facts_and_alike_statements_are_beh
     assert {one.id for one in once} < {one.id for one in shown}
     assert {one.id for one in shown} <= {one.id for one in (*ports, *once)}
     assert superseded(ports) == {}
+
+
+def test_where_a_model_marks_what_must_last_nothing_else_of_it_is_listed() -> None:
+    text = "- [keep] The gate code of hall Alder is 4000.\n- Hall Birch still needs a gate code, 4001 is free."
+    talk = (entry(2, "The gate code of hall Alder is 4000. Hall Birch still needs a gate code, 4001 is free."),)
+    marked, open_point = facts_written(text, talk)
+    assert chosen_facts([marked, open_point], room=99, count_text=words) == [marked]
+    assert chosen_facts([open_point], room=99, count_text=words) == [open_point]
+    by_rules = facts_of("The gate code of hall Cedar is 4002.", first=5)
+    assert chosen_facts([marked, open_point, *by_rules], room=99, count_text=words) == [marked, *by_rules]
+
+
+def test_a_model_that_marks_hardly_anything_does_not_say_what_to_leave_out() -> None:
+    numbers = range(4000, 4020)
+    talk = tuple(entry(code, f"The code of hall {code % 97} is {code}.") for code in numbers)
+    facts = facts_written("- [keep] " + "\n- ".join(one.text for one in talk), talk)
+    assert len(chosen_facts(facts, room=999, count_text=words)) == len(numbers)
+
+
+def test_what_a_note_says_with_more_is_not_said_beside_it() -> None:
+    talk = (entry(1, "Help me pack the larch panels for Oslo"),)
+    (goal,) = read_facts(talk, goal_seq=1)
+    (note,) = facts_written("- [keep] The user's task: help to pack the larch panels for Oslo", talk)
+    assert chosen_facts([goal, note], room=99, count_text=words) == [note]

@@ -3,7 +3,8 @@ import pytest
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
-from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements
+from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements, stated_in
+from langchain_tiered_memory.summaries.marks import without_instead
 from langchain_tiered_memory.types.records import Entry
 from tests.fact_builders import entry, words
 
@@ -105,3 +106,22 @@ def test_a_find_that_must_last_is_the_tools_and_says_so() -> None:
     assert (found.by, found.seq, found.weight >= LASTING) == ("tool", TOOL, True)
     assert line_of(found) == "[tool] The harbour office is closed on Mondays"
     assert facts_written("- [keep] [tool] Zebras graze.", TALK) == ()
+
+
+def test_a_tools_find_finishes_what_it_names() -> None:
+    (found,) = facts_written("- [instead of 2] [tool] The harbour office is done with it.", TALK)
+    assert (found.by, found.instead_of, found.weight >= LASTING) == ("tool", (2,), False)
+
+
+def test_what_names_one_code_of_several_does_not_state_a_note() -> None:
+    talk = (entry(BOT, "Stack: #89 (`ann/logs`), then #90 (`ann/chunks`) in this order.", role="assistant"),)
+    note = facts_written("- [keep] Stack of Ann, in this order: #89 (`ann/logs`), #90 (`ann/chunks`)", talk)
+    assert stated_in("Ann merges #89 and #90 in this order.", note) == [False]
+    assert stated_in("The order of Ann's stack: `ann/logs` is #89, `ann/chunks` is #90, in this order.", note) == [True]
+
+
+def test_a_number_that_nobody_was_shown_takes_no_other_with_it() -> None:
+    named = "- [instead of 7 12] [keep] Budget: 640 euros"
+    assert without_instead(named, [12]) == "- [instead of 12] [keep] Budget: 640 euros"
+    assert without_instead(named, [7, 12]) == named
+    assert without_instead("- [instead of 7] Done.", [12]) == "- Done."

@@ -134,3 +134,10 @@ def test_what_is_asked_for_goes_by_what_is_said_and_not_by_how_long_tools_are() 
     assert talked is talking
     assert searched.target_tokens < talked.target_tokens
     assert searched.max_tokens == talked.max_tokens
+
+
+def test_a_line_that_says_whose_words_follow_stays() -> None:
+    refused = "Nothing was written. To tell you how to go on, the user said:"
+    results = [source(n, "tool", f"{refused}\nleave berth {n} alone") for n in range(1, 3)]
+    found = shown(job_of(*results))
+    assert [one.text for one in found.sources] == [one.text for one in results]
