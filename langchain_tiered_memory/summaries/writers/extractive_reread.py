@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import (
     ANSWER,
     APPENDED,
-    DATE,
     DAY_LINE,
     OVERVIEW,
     SPAN,
     SPOKEN,
     STILL_OPEN,
-    TOLD_PEOPLE,
     TOOL_MARK,
     without_marks,
 )
@@ -34,12 +33,7 @@ _ROLES = frozenset({"user", "assistant", "tool", "system", "other"})
 _TOOL_SEPARATOR = "; "
 _ANSWERED_WEIGHT = 0.3  # a question that ended an earlier stretch: the conversation went on
 
-_LABELLED = re.compile(
-    rf"^(?:[-*+] )?(?:Open: )?(?P<speaker>[^:()\n]{{1,60}}?)(?: \({DATE}\)(?: asked)?| asked): ", re.MULTILINE
-)
-_BETWEEN = re.compile(r", | and ")
-_OTHERS = re.compile(r"\d{1,6} others")
-_NO_NAMES = frozenset({"The user", "The assistant", "the user", "the assistant", "The speaker", "the speaker"})
+_BULLET = re.compile(r"[-*+] ")
 
 
 def units_of_summary(source: SourceText, index: int, participants: Sequence[str], *, is_last: bool) -> Iterator[Unit]:
@@ -118,13 +112,10 @@ def _dated_items(text: str) -> Iterator[tuple[str, Item]]:
 
 
 def speakers_of(texts: Iterable[str]) -> tuple[str, ...]:
-    """Names that our summaries quote by: those of their overviews, and those that stand before a day or `asked`."""
-    return tuple(dict.fromkeys(name for text in texts for name in _named(text)))
-
-
-def _named(text: str) -> Iterator[str]:
-    told = TOLD_PEOPLE.match(text)
-    for name in _BETWEEN.split(told["people"]) if told else ():
-        if name not in _NO_NAMES and not _OTHERS.fullmatch(name):
-            yield name
-    yield from (one["speaker"] for one in _LABELLED.finditer(text) if not one["speaker"].startswith(TOOL_MARK))
+    """Names that our summaries quote by: they stand before a day or `asked`, or begin several lines."""
+    found: Counter[str] = Counter()
+    for line in (line for text in texts for line in text.splitlines() if not OVERVIEW.match(line)):
+        said = SPOKEN.match(_BULLET.sub("", line, count=1))
+        if said is not None and said["speaker"] not in _ROLES and not said["speaker"].startswith(TOOL_MARK):
+            found[said["speaker"]] += 1 + bool(said["when"] or said["asked"])
+    return tuple(name for name, times in found.items() if times > 1)
