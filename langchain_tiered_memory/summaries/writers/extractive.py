@@ -15,8 +15,7 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.extractive_render import CONCISE, CONCISE_POINTS, Form, line_of
-from langchain_tiered_memory.summaries.writers.extractive_reread import speakers_of
-from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
+from langchain_tiered_memory.summaries.writers.extractive_sources import speakers_of, units_of
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth
 from langchain_tiered_memory.types.outcomes import FailureReason

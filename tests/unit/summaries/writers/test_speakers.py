@@ -1,4 +1,4 @@
-from langchain_tiered_memory.summaries.writers.extractive_reread import speakers_of
+from langchain_tiered_memory.summaries.writers.extractive_sources import speakers_of
 
 
 def test_who_begins_lines_or_stands_before_a_day_is_a_speaker_and_no_tool_is_one() -> None:
