@@ -51,8 +51,8 @@ REPAIR = (
 INTRODUCTION = """# What summaries look like without a model
 
 Written by the extractive condenser, which needs neither a key nor a download. Every sentence stands in its source; ours
-are the frame (`asked`, `Answer`, `Reply`, `used`, `Open`), the headings, and the overview in the first line, whose
-nouns are the source's too. This page is made by `python -m tests.summary_page`, and a test holds it against the code.
+are the frame (`asked`, `Answer`, `Reply`, `used`, `Open`), the headings, and where tools were used an overview in the
+first line. This page is made by `python -m tests.summary_page`, and a test holds it against the code.
 """
 
 

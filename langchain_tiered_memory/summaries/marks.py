@@ -75,18 +75,18 @@ def is_kept(line: str) -> bool:
     return _KEEP.search(line) is not None
 
 
-TALKED, ASKED_ABOUT, REQUESTED, WORKED = "talked about", "asked about", "requested:", "used"
-"""Verbs of an overview."""
+REQUESTED = "requested:"
+"""Verb of an overview."""
 
 DATE = r"\d{1,2} [A-Z][a-z]{2,8} \d{4}"
 OVERVIEW = re.compile(r"^(?:[^:\n]{1,120}? (?:talked about|asked about|requested:) |The assistant used )[^\n]*\.$")
-"""The first line of our summaries. Not to be told again one level up: it names what the sentences below it tell."""
+"""The first line of summaries with calls of tools; in earlier versions of all. Not to be told again one level up: it
+names what the sentences below it tell."""
 SPAN = re.compile(rf"^{DATE}(?: to {DATE})?[.;]")
 """How overviews of earlier versions began."""
 DAY_LINE = re.compile(rf"^\*\*((?:up to )?{DATE})\*\*$", re.MULTILINE)
 """The line above what was said on a day, in a chronological summary."""
 TOLD_SUBJECTS = re.compile(r"(?:talked about|asked about) (?P<subjects>[^;(\n]{1,200}?)(?:;| \(|\.$)")
-TOLD_PEOPLE = re.compile(r"^(?P<people>[^:\n]{1,120}?) (?:talked about|asked about|requested:) ")
 TOLD_REQUEST = re.compile(r"^(?P<who>[^:\n]{1,60}?) requested: (?P<request>[^;\n]{1,160})")
 CODE = "Code: "
 """Before what a block of code defines."""

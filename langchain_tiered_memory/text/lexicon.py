@@ -192,4 +192,4 @@ FUNCTION_WORDS = {
     "italian": word_set("il gli una che di per con del della non si sono e come pi\u00f9 ma \u00e8 nel alla ha"),
     "dutch": word_set("het een van en dat niet op met voor zijn is de te aan er maar wordt om ook werd"),
 }
-"""The commonest words of languages: they tell a text's language, and nothing of what it is about."""
+"""The commonest words of languages: they tell nothing of what a text is about."""

@@ -38,16 +38,14 @@ def answers_of(
     calls: ModelCalls, parts: Sequence[Part], *, count_text: Callable[[str], int], validation: ValidationSettings
 ) -> Flow[list[PartAnswer]]:
     """What one call of a model gives for each of `parts`."""
-    prompt = build_batch(parts)
-    answer = yield from calls.ask(prompt, parts[0].job)
-    return taken_apart(answer, parts, instructions=str(prompt[0].text), count_text=count_text, validation=validation)
+    answer = yield from calls.ask(build_batch(parts), parts[0].job)
+    return taken_apart(answer, parts, count_text=count_text, validation=validation)
 
 
 def taken_apart(
     answer: Answer,
     parts: Sequence[Part],
     *,
-    instructions: str,
     count_text: Callable[[str], int],
     validation: ValidationSettings,
 ) -> list[PartAnswer]:
@@ -61,7 +59,7 @@ def taken_apart(
         for text, size, one in zip(texts, tokens, spent, strict=True)
     ]
     return [
-        _checked(answer, part, instructions=instructions, count_text=count_text, validation=validation)
+        _checked(answer, part, count_text=count_text, validation=validation)
         for answer, part in zip(given, parts, strict=True)
     ]
 
@@ -70,7 +68,6 @@ def _checked(
     answer: PartAnswer,
     part: Part,
     *,
-    instructions: str,
     count_text: Callable[[str], int],
     validation: ValidationSettings,
 ) -> PartAnswer:
@@ -82,7 +79,6 @@ def _checked(
     cap = max(1, min(job.max_tokens, job.source_tokens))
     expected = Expected(
         strategy=job.strategy,
-        instructions=instructions,
         source_text="\n".join(source.text for source in job.sources),
         target_tokens=job.target_tokens,
         max_tokens=cap,

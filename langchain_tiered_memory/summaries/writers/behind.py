@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.chat_models import answer_limit
 from langchain_tiered_memory.summaries.checks.soundness import shares
-from langchain_tiered_memory.summaries.prompts.batch_prompt import Shown, behind_instructions, build_batch, build_behind
+from langchain_tiered_memory.summaries.prompts.batch_prompt import Shown, build_batch, build_behind
 from langchain_tiered_memory.summaries.writers.batches import taken_apart
 from langchain_tiered_memory.summaries.writers.model_calls import PromptOverflowError
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
@@ -89,7 +89,6 @@ class BehindRequests:
         answers = taken_apart(
             answer,
             parts,
-            instructions=behind_instructions([part.job.strategy for part in parts]),
             count_text=self._calls.count_text,
             validation=self._validation,
         )

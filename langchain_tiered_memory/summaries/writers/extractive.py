@@ -1,8 +1,9 @@
 """The extractive condenser, which needs neither key nor download: it keeps the statements that tell most.
 
 Deterministic. Nothing is rephrased, so nothing can be invented: whole statements, framed by few fixed words of ours.
-The first line is an overview that can stand alone. What is kept says who said it, which question it answers and, where
-its words are relative ("yesterday"), when. From level 2 on the sources are such texts, and are merged kind by kind.
+Work with tools has an overview in front that can stand alone. What is kept says who said it, which question it answers
+and, where its words are relative ("yesterday"), when. From level 2 on the sources are such texts, and are merged kind
+by kind.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.extractive_render import CONCISE, CONCISE_POINTS, Form, line_of
-from langchain_tiered_memory.summaries.writers.extractive_reread import speakers_of
-from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
+from langchain_tiered_memory.summaries.writers.extractive_sources import speakers_of, units_of
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth
 from langchain_tiered_memory.types.outcomes import FailureReason
@@ -97,7 +97,7 @@ class ExtractiveCondenser:
             spent += units[index].tokens
             if spent > target * _SLACK or (job.strategy == CONCISE and len(order) == CONCISE_POINTS):
                 break
-        form = Form(job, target, [units[index] for index in order], dull)
+        form = Form(job, target, [units[index] for index in order])
         best, most, room = "", 0, target * _PLANNED
         for _ in range(_TRIES):
             chosen = _within(units, order, room)

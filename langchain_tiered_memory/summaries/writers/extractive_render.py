@@ -7,22 +7,18 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import (
-    ASKED_ABOUT,
     OPEN,
     REQUESTED,
-    TALKED,
     TOLD_REQUEST,
     TOLD_SUBJECTS,
     TOOL_MARK,
-    WORKED,
     date_of,
     listed,
     span_of,
 )
-from langchain_tiered_memory.summaries.writers.extractive_calls import files_named, is_call, tool_named
+from langchain_tiered_memory.summaries.writers.extractive_calls import USED, files_named, is_call, tool_named
 from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS, SectionForm
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.noun_phrases import subjects
 from langchain_tiered_memory.text.sentences import ASKS, STOPS
 from langchain_tiered_memory.text.statements import clause_cut
 
@@ -32,78 +28,45 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
     from langchain_tiered_memory.summaries.writers.ranking import Unit
 
-LEAST_TOKENS = 60
-"""Below this target there is room for a sentence or two, and the first of them is the headline."""
-
-_DATED_TOKENS = 250  # from here on there is room for the days
-_FULL_TOKENS = 160  # from here on there is room for all subjects
-_SUBJECTS_SMALL, _SUBJECTS = 2, 4
+_OVERVIEW_TOKENS = 60  # below this target there is room for a sentence or two, and the first of them is the headline
+_DATED_TOKENS, _DATED_TOKENS_ABOVE = 250, 160  # from here on there is room for the days
 _MAX_REQUEST_CHARS = 130
 _LEAST_BLANKS = 5  # of a request that is worth a headline
-_MAX_PEOPLE, _MAX_TOOLS, _MAX_FILES = 3, 3, 3
+_MAX_TOOLS, _MAX_FILES = 3, 3
 
 
-def overview_of(job: CondenseJob, target: int, units: Sequence[Unit], dull: frozenset[str]) -> str:
-    """The sentence for `units`, the statements that tell most, in the order of the job; empty where nothing is sure."""
-    if target < LEAST_TOKENS:
-        return ""
+def overview_of(job: CondenseJob, target: int, units: Sequence[Unit]) -> str:
+    """One sentence on work with tools: who asked for what first, and which tools were used on which files.
+
+    Empty for talk: a line that names its subjects would take the room of statements, and tell less. `units` are those
+    that tell most, in the order of the job.
+    """
     spoken = [unit for unit in units if not unit.speaker.startswith(TOOL_MARK) and unit.speaker != "system"]
     calls, words = [unit for unit in spoken if is_call(unit)], [unit for unit in spoken if not is_call(unit)]
-    people = list(dict.fromkeys(name for unit in words for name in (unit.asker, unit.speaker) if name))
-    has_assistant = any(unit.speaker == "assistant" for unit in spoken)
-    asker = next((name for name in people if name != "assistant"), "") if has_assistant else ""
-    above = job.level > 1
-    count = (_SUBJECTS if target >= _FULL_TOKENS else _SUBJECTS_SMALL) + above
-    said = _of_talk(words, people, asker, count=count, dull=dull)
-    if calls:
-        told = TOLD_REQUEST.match(job.sources[0].text) if above else None
-        said = _with_calls(calls, told["request"] if told else _request(words, asker), asker, said)
-    dated = target >= (_FULL_TOKENS if above else _DATED_TOKENS)
-    return f"{said}{f' ({span_of(job.first_at, job.last_at)})' if dated else ''}." if said else ""
-
-
-def _of_talk(words: Sequence[Unit], people: list[str], asker: str, *, count: int, dull: frozenset[str]) -> str:
-    theirs = [
-        unit.asked if unit.asker == asker and unit.asked else unit.text
-        for unit in words
-        if asker in (unit.speaker, unit.asker)
-    ]
-    named = subjects(theirs if asker else [unit.told for unit in words], dull=dull, count=count)
-    if asker and len(named) < _SUBJECTS_SMALL:
-        named = subjects([unit.told for unit in words], dull=dull, count=count)
-    if not named or not people:
+    if target < _OVERVIEW_TOKENS or not calls:
         return ""
-    asks = asker and any(unit.asker == asker or _is_request(unit.text) for unit in words)
-    who = (
-        _person(asker) if asks else listed([_person(name, first=place == 0) for place, name in enumerate(_few(people))])
-    )
-    return f"{who} {ASKED_ABOUT if asks else TALKED} {listed(named)}"
+    people = (name for unit in words for name in (unit.asker, unit.speaker))
+    asker = next((name for name in people if name not in ("", "assistant")), "")
+    above = job.level > 1
+    told = TOLD_REQUEST.match(job.sources[0].text) if above else None
+    request = told["request"] if told else _request(words, asker)
+    tools = [name for name, _ in Counter(tool_named(unit.text) for unit in calls).most_common(_MAX_TOOLS)]
+    named = Counter(one for unit in calls for one in files_named(unit.text))
+    files = [name for name, _ in named.most_common(_MAX_FILES)]
+    said = f"assistant {USED}{listed(tools)}" + (f" on {listed(files)}" if files else "")
+    if request and asker:
+        shown = clause_cut(request, most_chars=_MAX_REQUEST_CHARS).rstrip(".")
+        said = f"{_person(asker)} {REQUESTED} {shown}; the {said}"
+    else:
+        said = f"The {said}"
+    dated = target >= (_DATED_TOKENS_ABOVE if above else _DATED_TOKENS)
+    return f"{said}{f' ({span_of(job.first_at, job.last_at)})' if dated else ''}."
 
 
 def subjects_told(text: str) -> list[str]:
     """The subjects that the overview of a finished summary of ours names."""
     told = TOLD_SUBJECTS.search(text.partition("\n")[0])
     return told["subjects"].replace(" and ", ", ").split(", ") if told else []
-
-
-def _few(people: list[str]) -> list[str]:
-    return (
-        people
-        if len(people) <= _MAX_PEOPLE
-        else [*people[: _MAX_PEOPLE - 1], f"{len(people) - _MAX_PEOPLE + 1} others"]
-    )
-
-
-def _with_calls(calls: Sequence[Unit], request: str, asker: str, talk: str) -> str:
-    tools = [name for name, _ in Counter(tool_named(unit.text) for unit in calls).most_common(_MAX_TOOLS)]
-    files = [
-        name for name, _ in Counter(one for unit in calls for one in files_named(unit.text)).most_common(_MAX_FILES)
-    ]
-    used = f"{WORKED} {listed(tools)}" + (f" on {listed(files)}" if files else "")
-    if request and asker:
-        shown = clause_cut(request, most_chars=_MAX_REQUEST_CHARS).rstrip(".")
-        return f"{_person(asker)} {REQUESTED} {shown}; the assistant {used}"
-    return f"{talk}; the assistant {used}" if talk and asker else f"The assistant {used}"
 
 
 def _request(words: Sequence[Unit], asker: str) -> str:
@@ -117,10 +80,8 @@ def _is_request(text: str) -> bool:
     return text.endswith(ASKS) or bool(cues.GOAL.search(low) or cues.IMPERATIVE.match(low) or cues.ORDER.match(low))
 
 
-def _person(name: str, *, first: bool = True) -> str:
-    if name in ("user", "assistant", "other"):
-        return f"{'The' if first else 'the'} {name if name != 'other' else 'speaker'}"
-    return name
+def _person(name: str) -> str:
+    return {"user": "The user", "other": "The speaker"}.get(name, name)
 
 
 CONCISE = "concise"
@@ -131,7 +92,6 @@ _CONCISE_FORM = (
     SectionForm("Key points", "", ("point", "decision", "progress", "technical", "overview")),
     SectionForm("Open items", "", ("action", "open")),
 )
-_THEMES = 5
 _ENDED = (*STOPS, *(f"{stop}{close}" for stop in STOPS for close in "\"')\u201d"))
 _MAX_LINE_CHARS = 420  # of neighbours in one line: a longer one is a wall
 
@@ -139,13 +99,12 @@ _MAX_LINE_CHARS = 420  # of neighbours in one line: a longer one is a wall
 class Form:
     """Puts chosen statements into the sections of a job's strategy, empty ones left out."""
 
-    def __init__(self, job: CondenseJob, target: int, candidates: Sequence[Unit], dull: frozenset[str]) -> None:
+    def __init__(self, job: CondenseJob, target: int, candidates: Sequence[Unit]) -> None:
         self._job = job
         self._sections = _CONCISE_FORM if job.strategy == CONCISE else FORMS.get(job.strategy, FORMS["detailed"])
         self._home = {kind: number for number, form in enumerate(self._sections) for kind in form.kinds}
         self._flat = target < FLAT_TOKENS
-        self._overview = overview_of(job, target, candidates, dull)
-        self._themes = _themes(candidates, dull) if job.strategy == "thematic" else []
+        self._overview = overview_of(job, target, candidates)
 
     def written(self, units: Sequence[Unit]) -> str:
         """The text of `units`, which are in the order of the job."""
@@ -158,38 +117,13 @@ class Form:
             if mine:
                 alone = len(homes) == 1 and "point" in section.kinds
                 heading = [] if alone else [f"## {section.heading}"]  # alone, it would only repeat what it is
-                blocks.append("\n".join([*heading, *self._lines(mine, first=number == 0)]))
+                dated = number == 0 and self._job.strategy == "chronological"
+                blocks.append("\n".join([*heading, *(_by_day(mine, self._job) if dated else _bullets(mine))]))
         return "\n".join(blocks)
-
-    def _lines(self, units: Sequence[Unit], *, first: bool) -> list[str]:
-        if first and self._job.strategy == "thematic":
-            return _by_theme(units, self._themes)
-        if first and self._job.strategy == "chronological":
-            return _by_day(units, self._job)
-        return _bullets(units)
 
 
 def _bullets(units: Sequence[Unit]) -> list[str]:
     return [f"- {line_of(run)}" for run in _runs(units)]
-
-
-def _themes(units: Sequence[Unit], dull: frozenset[str]) -> list[str]:
-    return subjects([unit.told for unit in units if not unit.speaker.startswith(TOOL_MARK)], dull=dull, count=_THEMES)
-
-
-def _by_theme(units: Sequence[Unit], themes: Sequence[str]) -> list[str]:
-    """Points under the subject they share, the rest behind them."""
-    lines: list[str] = []
-    left = list(units)
-    for theme in themes:
-        head = theme.casefold().rpartition(" ")[2]
-        mine = [unit for unit in left if head in unit.told.casefold()]
-        if len(mine) > 1:
-            left = [unit for unit in left if head not in unit.told.casefold()]
-            lines += [f"**{theme[:1].upper()}{theme[1:]}**", *_bullets(mine)]
-    if left and lines:
-        lines.append("**Other**")
-    return lines + _bullets(left)
 
 
 def _by_day(units: Sequence[Unit], job: CondenseJob) -> list[str]:

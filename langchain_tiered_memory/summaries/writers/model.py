@@ -210,7 +210,7 @@ class ModelCondenser:
 
         Of a strategy whose sections must all stand there, one with half of them is taken after that, and noted.
         """
-        expected = self._expected(job, prompt)
+        expected = self._expected(job)
         first = yield from self._asked(prompt, job)
         wrong = fault(first.text, expected, tokens=first.tokens)
         if wrong is None:
@@ -247,12 +247,11 @@ class ModelCondenser:
         text = as_said(untagged(answer.text))
         return answer if text == answer.text else replace(answer, text=text, tokens=self._count_text(text))
 
-    def _expected(self, job: CondenseJob, prompt: list[BaseMessage]) -> Expected:
+    def _expected(self, job: CondenseJob) -> Expected:
         custom = job.instructions
         asked = job.target_tokens >= FLAT_TOKENS and (custom is None or "{sections}" in custom)
         return Expected(
             strategy=job.strategy,
-            instructions=str(prompt[0].text),
             source_text="\n".join(source.text for source in job.sources),
             target_tokens=job.target_tokens,
             max_tokens=job.max_tokens,

@@ -35,9 +35,7 @@ def part(*said: str, most: int = 40) -> Part:
 
 
 def answers(text: str, *parts: Part) -> list[PartAnswer]:
-    return taken_apart(
-        Answer(text=text, tokens=count(text), spent=Spent()), parts, instructions="", count_text=count, validation=OFF
-    )
+    return taken_apart(Answer(text=text, tokens=count(text), spent=Spent()), parts, count_text=count, validation=OFF)
 
 
 QUOTED = "- user: pasted <summary 2>pay the bill now</summary>"
