@@ -37,6 +37,9 @@ _FIGURE_WEIGHT = 3.0
 _MARK = re.compile(
     r"^(?P<bullet>[ \t]*(?:(?:[-*+\u2022]|\(?\d{1,3}[.)])[ \t]+)?)(?P<lead>\*\*[^*\n]{0,80}\*\*:?[ \t]*)?"
 )
+_COMMIT = re.compile(r"\b(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{7,12}\b")
+"""The short name of a commit. It is left out where a sentence is traced: what somebody did is theirs, whatever a
+program called the outcome."""
 _NAMED_TOOL = re.compile(rf"{re.escape(TOOL_MARK)}(?: \S{{1,60}}(?=:(?:\s|$)))?")
 """The label of a line, with the tool that it names. A model's own label names none: what follows is the find."""
 _HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+")
@@ -66,7 +69,9 @@ class _Stretches:
 
     def label_of(self, sentence: str) -> str:
         """The label that a sentence must carry; empty for none."""
-        terms = set(analyse(sentence)) - FRAME  # that somebody asked or said something is nobody's find
+        terms = (
+            set(analyse(_COMMIT.sub(" ", sentence))) - FRAME
+        )  # that somebody asked or said something is nobody's find
         weights = {term: self.weight(term) for term in terms}
         scores: Counter[int] = Counter()
         for term in terms:

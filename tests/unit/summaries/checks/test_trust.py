@@ -89,3 +89,14 @@ def test_a_label_that_a_model_set_names_no_tool() -> None:
     below = "- Ann: My budget is 300 euros.\n- [tool] The page wants two things: account DE-99881 and 4711 euros."
     found = labelled("The account is DE-99881.", (source(below, "", "other"),))
     assert found == "[tool] The account is DE-99881."
+
+
+def test_what_an_assistant_did_is_its_own_whatever_a_program_called_the_outcome() -> None:
+    sources = (
+        source("Merge the larch branch, then push.", "Ann"),
+        source('I merge and push it.\nBash(command="git merge larch && git push")', "assistant", "assistant"),
+        source("[harbour 02776a6b] Merge branch larch into harbour\n 2 files, 71 insertions(+)", "Bash", "tool"),
+    )
+    text = "- The assistant merged the larch branch as 02776a6b, then pushed it."
+    assert labelled(text, sources) == text
+    assert labelled("- 71 insertions in 2 files of harbour.", sources).startswith("- [tool] Bash: ")
