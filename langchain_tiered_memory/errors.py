@@ -6,6 +6,7 @@ import difflib
 import sys
 import sysconfig
 import warnings
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
@@ -56,10 +58,31 @@ def warn_caller(message: str, category: type[Warning]) -> None:
         message: What to say.
         category: The class of the warning.
     """
-    frame, level = sys._getframe(1), 2  # noqa: SLF001 - `inspect.currentframe`, which is the same, may be `None`
+    frame, level = _outermost(sys._getframe(1))  # noqa: SLF001 - `inspect.currentframe`, the same, may be `None`
+    awaiting = _awaiting.get()
+    if awaiting is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        warnings.warn_explicit(message, category, *awaiting, registry=_warned)
+    else:
+        warnings.warn(message, category, stacklevel=level + 1)
+
+
+def note_caller() -> None:
+    """Remember the line that awaits a call, for what warns in the thread that carries it out."""
+    frame, _ = _outermost(sys._getframe(1))  # noqa: SLF001 - as above
+    _awaiting.set((frame.f_code.co_filename, frame.f_lineno))
+
+
+def _outermost(frame: FrameType) -> tuple[FrameType, int]:
+    """The first frame, from this one on, that is no library's, and which one it is; the last where all are."""
+    level = 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    return frame, level
+
+
+_awaiting: ContextVar[tuple[str, int] | None] = ContextVar("_awaiting", default=None)
+_warned: dict[str | tuple[str, type[Warning], int], int] = {}
+"""As modules have one, so that a place warns once."""
 
 
 _LIBRARIES = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,8 @@ from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.types.records import Entry
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.memory_builders import conversation, open_memory, quick_settings
+
+TESTS = Path(__file__).parents[1]
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.reports import Event
@@ -157,7 +160,7 @@ def test_a_session_without_messages_on_its_main_track_says_on_which_tracks_they_
         memory.session("s", track="chat").add_messages([HumanMessage("hello"), AIMessage("hi")])
         with pytest.warns(UserWarning, match=r"no message on its main track.*'chat'.*track='chat'") as warned:
             assert told(memory.session("s"), "messages", call_style) == []
-        assert call_style == "async" or warned[0].filename == __file__, "it points at who called the verb"
+        assert Path(warned[0].filename).is_relative_to(TESTS), "it points at who called the verb"
         (event,) = [one for one in events if one.name == "messages_elsewhere"]
         assert event.details["tracks"] == ["chat"]
         with warnings.catch_warnings():
