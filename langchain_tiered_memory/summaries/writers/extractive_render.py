@@ -12,7 +12,6 @@ from langchain_tiered_memory.summaries.marks import (
     REQUESTED,
     TALKED,
     TOLD_REQUEST,
-    TOLD_SUBJECTS,
     TOOL_MARK,
     WORKED,
     date_of,
@@ -78,12 +77,6 @@ def _of_talk(words: Sequence[Unit], people: list[str], asker: str, *, count: int
         _person(asker) if asks else listed([_person(name, first=place == 0) for place, name in enumerate(_few(people))])
     )
     return f"{who} {ASKED_ABOUT if asks else TALKED} {listed(named)}"
-
-
-def subjects_told(text: str) -> list[str]:
-    """The subjects that the overview of a finished summary of ours names."""
-    told = TOLD_SUBJECTS.search(text.partition("\n")[0])
-    return told["subjects"].replace(" and ", ", ").split(", ") if told else []
 
 
 def _few(people: list[str]) -> list[str]:
