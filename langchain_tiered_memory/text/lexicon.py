@@ -171,12 +171,6 @@ COMMON = word_set(
     "us hear heard hearing doubt doubts worries problem priority vital essential huge first next new journey support "
     "progress joy happiness peace peaceful calming calm positive hugs luck"
 )
-CALENDAR = word_set(
-    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
-    " september october november december mon tue tues wed thu thurs fri jan feb mar apr jun jul aug sep sept"
-    " oct nov dec"
-)
-"""Days and months: they say when, and not what about."""
 NO_NAMES = word_set(
     "i i'm i've i'd i'll ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
     "when what how why lol omg haha btw fyi asap monday tuesday wednesday thursday friday saturday sunday a an it it's "

@@ -1,22 +1,15 @@
-"""Noun phrases, and what texts are about: without a dictionary of nouns, by the words that stand around them.
+"""Noun phrases: without a dictionary of nouns, by the words that stand around them.
 
 A phrase begins behind an article or a possessive, or with whose it is ("Ann's"), and ends before a verb, a preposition,
-a figure or a mark. What texts are about may stand behind a preposition, too, or be a name. The lists are short and
-English first: a sentence in another language mostly has no phrase.
+a figure or a mark. The lists are short and English first: a sentence in another language mostly has no phrase.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.text.identifiers import NAME
-from langchain_tiered_memory.text.lexicon import CALENDAR, COMMON, word_set
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from langchain_tiered_memory.text.lexicon import word_set
 
 MAX_PHRASE_WORDS = 4
 """Words of a noun phrase; what is longer is cut at its end."""
@@ -38,6 +31,7 @@ DETERMINERS = word_set(
 _OF_THINGS = frozenset({"the", "this", "these", "those"})
 """Determiners behind which an owner is mostly no person."""
 POSSESSIVES = word_set("your his her their its")
+_BEGIN = DETERMINERS | POSSESSIVES
 PREPOSITIONS = word_set(
     "for of to at on in about with after under by from into around near over behind inside through until before during "
     "as since within without von f\u00fcr zu bei mit pour sur dans de para sobre en"
@@ -67,23 +61,6 @@ _CONTRACTED = word_set(
 )
 """What stands before "'s" for "is", "has" or "us"."""
 _PARTICIPLE_CHARS = 5
-_OPENERS = (
-    DETERMINERS
-    | POSSESSIVES
-    | PREPOSITIONS
-    | word_set(
-        "a an some any each every another no der die das ein eine einen einem einer un une des du una uno um uma"
-    )
-)
-"""Words behind which a topic may stand."""
-_WEAK = COMMON | CALENDAR
-"""Adjectives and empty nouns: they neither are a topic nor end one."""
-_ASIDE = re.compile(r"\[[^\]\n]{0,300}\]|\S{0,100}[/\\_]\S{1,300}|`[^`\n]{0,200}`")
-"""What was not said: a picture's description, an address, code."""
-_MAX_CHARS = 400  # of one statement that are looked at
-_TOPIC_WORDS = 3
-_FULL_CHARS = 7  # shorter words tell less
-_MIN_CHARS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +93,10 @@ def normalised(noun: str) -> str:
     return " ".join(singular(word) for word in words if word not in EMPTY_WORDS)
 
 
-def phrases(sentence: str, *, behind: frozenset[str] = DETERMINERS | POSSESSIVES) -> list[Phrase]:
+def phrases(sentence: str) -> list[Phrase]:
     """The noun phrases of a sentence that stand behind a determiner or an owner's name, in their order."""
     owns = "'s" in sentence or "\u2019s" in sentence
-    if not owns and behind.isdisjoint(sentence.casefold().split()):
+    if not owns and _BEGIN.isdisjoint(sentence.casefold().split()):
         return []
     tokens = list(_TOKEN.finditer(sentence))
     found: list[Phrase] = []
@@ -127,7 +104,7 @@ def phrases(sentence: str, *, behind: frozenset[str] = DETERMINERS | POSSESSIVES
     while place < len(tokens):
         word = tokens[place][0].casefold()
         owned = _is_owner(tokens[place][0])
-        if word not in behind and not owned:
+        if word not in _BEGIN and not owned:
             place += 1
             continue
         words = _words_behind(tokens, place + 1, of_things=word in _OF_THINGS)
@@ -188,57 +165,3 @@ def _is_verb_before(tokens: list[re.Match[str]], place: int) -> bool:
 
 
 _PARTICLES = frozenset({"out", "up", "down", "over", "off", "at", "around", "roughly", "exactly", "about"})
-
-
-def noun_phrases(text: str) -> Iterator[str]:
-    """What may be a topic of `text`: noun phrases in lower case, repetitions included."""
-    for phrase in phrases(text, behind=_OPENERS):
-        words = [word.casefold().replace("\u2019", "'").removesuffix("'s") for word in phrase.words]
-        while words and (words[0] in _WEAK or words[0].endswith("ed") or (words[1:] and words[0].endswith("ing"))):
-            del words[0]
-        if words and words[-1] not in _WEAK and len(words[-1]) >= _MIN_CHARS:
-            yield " ".join(words[-_TOPIC_WORDS:])
-
-
-def subjects(texts: Iterable[str], *, dull: frozenset[str], count: int) -> list[str]:
-    """What `texts` are about: up to `count` noun phrases and names, the most telling first.
-
-    `dull` words, casefolded, are no subject here, such as the names of those who speak.
-    """
-    heads: Counter[str] = Counter()
-    whole: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    shown: dict[str, str] = {}
-    for text in texts:
-        spoken = _ASIDE.sub(" ; ", text[:_MAX_CHARS])
-        named = [match[0] for match in NAME.finditer(spoken) if not _is_called(spoken, match.start(), match.end())]
-        shown.update((name.casefold(), name) for name in named)
-        phrases = {*noun_phrases(spoken), *(name.casefold() for name in named)}
-        for phrase in sorted(phrases):
-            head = _head(phrase)
-            if dull.isdisjoint(phrase.split()) and head not in _WEAK and head not in _VERBS:
-                heads[head] += 1
-                whole[head][phrase] += 1
-    order = sorted(heads, key=lambda head: (-heads[head] * min(1.0, len(head) / _FULL_CHARS), head))
-    best = [head for head in order if heads[head] > 1]
-    # What was named once is a subject only where nothing came up twice, and says more in two words than in one.
-    once = [head for head in order if heads[head] == 1 and max(map(len, whole[head])) > len(head) + 1]
-    found: list[str] = []
-    said = set[str]()
-    for head in (*best, *once):
-        phrase = max(whole[head], key=lambda one: (whole[head][one] * (1 + (" " in one)), len(one), one))
-        if said.isdisjoint(phrase.split()):
-            said.update(phrase.split(), (head,))
-            found.append(shown.get(phrase) or " ".join(shown.get(word, word) for word in phrase.split()))
-        if len(found) == count:
-            break
-    return found
-
-
-def _is_called(text: str, start: int, stop: int) -> bool:
-    """Whether a name is only called: "Thanks, Mel!"."""
-    return text[:start].rstrip().endswith(",") and text[stop : stop + 1] in ("?", "!", ".", ",", "")
-
-
-def _head(phrase: str) -> str:
-    word = phrase.rpartition(" ")[2]
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > _MIN_CHARS else word
