@@ -305,7 +305,7 @@ def _sound_summaries(memory: TieredMemory) -> int:
     """Summaries that say what only a bad summariser says, and are not marked degraded."""
     store = memory.core.runtime.store
     kept = [row for ref in store.transcript.sessions() for row in store.inspection.summary_rows(ref)]
-    return sum(MARK in summary.text and not summary.degraded for summary, _ in kept)
+    return sum(MARK in summary.text and not summary.degraded for summary, *_ in kept)
 
 
 def _planted(path: Path, table: str, column: str, garbage: str) -> bool:
