@@ -1,8 +1,8 @@
 """What it costs to look across threads: processor time beside a context that does not, and how it grows.
 
 A user has more and more threads of made-up talk, and asks in a new one. Before each step the thread gets a message, as
-between two requests of a conversation: what is kept must be found to be still right. Time is the processor's, of the
-calling thread; no model, no vectors.
+between two requests of a conversation: what is kept must be found to be still right. Time is the
+processor's, of all threads: sections are rendered in one of their own. No model, no vectors.
 
     python -m benchmarks.across_cost --threads 10,50,200
 """
@@ -61,9 +61,9 @@ def _steps(memory: TieredMemory, session: Any) -> dict[str, Callable[[str], obje
 
 
 def _took(call: Callable[[], object]) -> float:
-    began = time.thread_time()
+    began = time.process_time()
     call()
-    return time.thread_time() - began
+    return time.process_time() - began
 
 
 def _measured(threads: int, *, rounds: int) -> tuple[dict[str, list[float]], int]:

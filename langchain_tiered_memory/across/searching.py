@@ -73,10 +73,14 @@ def _best(
     keys = {ref.key for ref in refs}
     dense = (one for one in index.by_id(None, list(similar), filters=filters) if one.session_key in keys)
     named |= {(one.session_key, one.seq) for one in dense if one.level == 0}
+    hits: dict[int, set[int]] = {}
+    for key, seq in named:
+        hits.setdefault(key, set()).add(seq)
     candidates: dict[int, tuple[Candidate, Sequence[Passage]]] = {}
     for number, ref in enumerate(refs, 1):
-        hits = {seq for key, seq in named if key == ref.key}
-        for one, passages in _beside(runtime, ref, hits, filters, similar=similar, offset=number * _APART):
+        for one, passages in _beside(
+            runtime, ref, hits.get(ref.key, set()), filters, similar=similar, offset=number * _APART
+        ):
             candidates[one.sequence] = (one, passages)
     known = {term: count for term, count in statistics.document_frequency.items() if count}
     times = [one.time for one, _ in candidates.values() if one.time is not None]
