@@ -75,7 +75,7 @@ class ChromaServer:
         if self.process is not None:
             self.thaw()
             self.process.terminate()
-            self.process.wait(timeout=20)
+            self.process.wait()
             self.process = None
 
 
@@ -242,7 +242,7 @@ def _run(command: list[str], user: str | None) -> None:
     # The server outlives this call and would keep a pipe open: what the programs say goes to a file.
     with tempfile.TemporaryFile("w+") as said:
         done = subprocess.run(
-            command, user=user, cwd="/", stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False, timeout=120
+            command, user=user, cwd="/", stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False
         )
         said.seek(0)
         if done.returncode:

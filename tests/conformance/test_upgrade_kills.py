@@ -51,7 +51,7 @@ def killed(where: str, at: int) -> bool:
     except EOFError:
         return True
     finally:
-        child.join(60)
+        child.join()
         pipe.close()
     return False
 
