@@ -50,7 +50,7 @@ def photograph(html: str, to: Path) -> None:
         page.write(html)
         page.flush()
         command = [browser, *QUIET, "--window-size=1008,600", f"--screenshot={to}", f"file://{page.name}"]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        subprocess.run(command, check=True, capture_output=True)
 
 
 if __name__ == "__main__":

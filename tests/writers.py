@@ -45,7 +45,7 @@ def killed(work: Any, *arguments: Any, after: int, seconds: float) -> list[tuple
         said.append(pipe.recv())
     time.sleep(seconds)
     child.kill()
-    child.join(30)
+    child.join()
     with suppress(EOFError, OSError):
         while pipe.poll(0):
             said.append(pipe.recv())

@@ -63,7 +63,7 @@ def test_two_processes_keep_the_limits_the_pins_and_every_byte(shared_where: str
             child.kill()
         else:
             pinned |= set(pipe.recv())
-        child.join(60)
+        child.join()
     found = places(store, ref)
     there = {file.path for file in store.kept_files.files(ref) if file.pinned}
     assert pinned <= there

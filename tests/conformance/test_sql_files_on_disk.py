@@ -220,7 +220,7 @@ def logged(folder: Path) -> tuple[bytes, bytes, int, int]:
 def test_a_log_that_is_damaged_anywhere_leaves_what_was_committed_before_it(tmp_path: Path, wound: str) -> None:
     main, log, kept, whole = logged(tmp_path)
     seen: list[int] = []
-    for number in spread(25, 8):
+    for number in spread(25, 4):
         at = len(log) * number // 24
         tail = {"cut": b"", "zeros": bytes(len(log) - at), "noise": b"\xa5" * (len(log) - at)}[wound]
         folder = tmp_path / f"{number}"

@@ -211,7 +211,6 @@ def test_a_write_that_the_system_cuts_short_loses_nothing_that_was_acknowledged(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     store = open_store(path)

@@ -223,6 +223,7 @@ CUT = {
 """A fence is defused where it is shown: no reason to write anew."""
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(
     ("call_style", "mood"),
     [

@@ -88,7 +88,7 @@ class Neighbour:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
-        self.process.wait(timeout=60)
+        self.process.wait()
         self.process.stdout.close()
 
 
@@ -163,7 +163,7 @@ def test_a_writer_killed_in_the_middle_leaves_a_usable_index(tmp_path: Path) -> 
         while len(here.ids()) < 200 + 700 * round_number:
             pass
         other.process.kill()
-        other.process.wait(timeout=60)
+        other.process.wait()
         there = here.ids()
         here.add(rows(range(100, 110)))
         assert found_here(here) == here.ids() == there | set(range(110))

@@ -289,7 +289,7 @@ def test_a_value_that_cannot_be_there_is_named(healthy: Path, tmp_path: Path, co
         named(healthy, tmp_path, together)
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(12)
 @in_each_group(most=4, apart=TRUTH)
 def test_of_a_value_that_cannot_be_there_nothing_dies_and_it_is_mended(
     healthy: Path, tmp_path: Path, columns: list[Any]
@@ -305,7 +305,7 @@ def test_a_value_that_is_wrong_beside_others_is_named(healthy: Path, tmp_path: P
         named(healthy, tmp_path, [[Damage(column.table, column, value)]])
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(12)
 @in_each_checked_column
 def test_of_a_value_that_is_wrong_beside_others_nothing_dies_and_it_is_mended(
     healthy: Path, tmp_path: Path, column: Any

@@ -289,7 +289,7 @@ def test_a_rotation_that_is_killed_leaves_the_old_key_or_the_new_one_and_every_m
             assert pipe.recv() == "rotated"
         time.sleep(chance.uniform(0.0, 0.3))
         child.kill()
-        child.join(30)
+        child.join()
         opens = []
         for place, key in enumerate(keys):
             with (

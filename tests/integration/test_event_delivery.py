@@ -74,7 +74,7 @@ def test_a_kill_between_commit_and_delivery_is_made_up_for_by_the_next_open(
     where = str(tmp_path / "memory.db")
     child = multiprocessing.get_context("spawn").Process(target=dies_before_it_tells, args=(where, call_style))
     child.start()
-    child.join(60)
+    child.join()
     assert child.exitcode == 9
     events: list[Event] = []
     with open_memory(where) as memory:

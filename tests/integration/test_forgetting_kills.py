@@ -232,7 +232,7 @@ def test_a_process_that_is_killed_while_it_forgets_leaves_nothing_behind(number:
     with open_memory(folder / "memory.db") as memory:
         planted(memory)
     child, pipe = start(forget_and_die, str(folder / "memory.db"), number)
-    child.join(60)
+    child.join()
     pipe.close()
     assert child.exitcode == 9
     with open_memory(folder / "memory.db") as memory:

@@ -108,7 +108,7 @@ def serving(folder: Path) -> Iterator[Server]:
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(timeout=30)
+            process.wait()
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

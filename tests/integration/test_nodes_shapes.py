@@ -86,6 +86,7 @@ def questions(messages: Sequence[BaseMessage]) -> list[str]:
     return [one.text for one in messages if isinstance(one, HumanMessage)]
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("evicts", [False, True])
 @pytest.mark.parametrize("state", [AsTypedDict, AsModel, AsDataclass, Appended, Replaced])
 def test_any_kind_of_state_and_any_reducer_will_do_and_eviction_finds_a_way_with_each(state: Any, evicts: bool) -> None:  # noqa: FBT001 - a parameter of the test

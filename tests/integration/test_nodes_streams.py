@@ -54,6 +54,7 @@ def ours(chunk: object) -> bool:
     return SECRET in told or "<history" in told or "Be brief." in told
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "mode", ["messages", "updates", "values", "custom", ["messages", "updates", "values", "custom"]]
 )
@@ -68,6 +69,7 @@ def test_no_stream_mode_shows_a_word_of_it(mode: Any) -> None:
         assert shown_secret(model), "the model was shown a summary"
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("mode", ["messages", "updates", "values", "custom"])
 async def test_no_async_stream_mode_shows_a_word_of_it(mode: Any) -> None:
     model, writer = answering(), marked_writer()

@@ -198,7 +198,7 @@ def command(where: Path) -> Iterator[str]:
             yield process.stdout.readline().strip()
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait()
 
 
 def test_in_a_browser_a_person_follows_pins_and_forgets(where: Path) -> None:

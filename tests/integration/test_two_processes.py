@@ -37,7 +37,7 @@ def test_two_processes_on_one_session_lose_nothing_and_make_nothing_twice(
             pipe.send("go")
         written = [pipe.recv() for _, pipe in children]
         for child, _ in children:
-            child.join(60)
+            child.join()
         session = memory.session("s")
         memory.flush()
         assert memory.verify().problems == ()
@@ -58,7 +58,7 @@ def test_two_processes_may_open_a_new_database_at_once(shared_where: str | Path)
         pipe.send("go")
     written = {one for _, pipe in children for one in pipe.recv()}
     for child, _ in children:
-        child.join(60)
+        child.join()
     with open_memory(shared_where) as memory:
         assert {message.id for message in memory.session("s").messages()} == written
         assert memory.verify().problems == ()
@@ -76,7 +76,7 @@ def test_a_reader_sees_the_text_and_the_vectors_that_another_process_wrote(
         assert pipe.recv() == "ready"
         pipe.send("go")
         written = pipe.recv()
-        child.join(60)
+        child.join()
         assert {message.id for message in session.messages()} >= set(written)
         found = {hit.id for hit in session.search("customs order team bolts", levels=[0])}
         assert found & set(written)

@@ -47,6 +47,7 @@ def test_a_type_checker_accepts_the_public_interface_the_documents_and_the_examp
 
 
 @pytest.mark.slow
+@pytest.mark.seldom(2)  # mypy looks at the same program each time
 def test_pyright_finds_the_same_mistakes_and_no_others() -> None:
     pytest.importorskip("basedpyright")
     command = [sys.executable, "-m", "basedpyright", "--outputjson", "--level", "error", str(USES)]

@@ -372,7 +372,6 @@ def test_the_same_job_gives_the_same_summary_in_every_process() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=120,
         ).stdout
         for seed in (1, 2, 3)
     }
