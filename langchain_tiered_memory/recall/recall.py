@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.recall.filling import POINTER_TOKENS, Offer, PassageOffer, fill, price
+from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill
 from langchain_tiered_memory.recall.finding import find
+from langchain_tiered_memory.recall.offers import Turns, offers_of
 from langchain_tiered_memory.recall.worth import judge
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.rendering import Quoted, recall_block, sitting_header
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
+    from langchain_tiered_memory.recall.filling import Filling, Offer
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.ranking import RankedEntry
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import SearchFilters
-    from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
+    from langchain_tiered_memory.types.records import Fact, SessionRef, Summary
 
 _FILLINGS = 8
 """Times that a room is filled, each with the last one's error mended."""
+_EXCHANGES = 3
+"""Times that what was filled in is looked at for small talk and for halves of an exchange: what comes in for it may be
+of that kind again."""
 _WELL_FILLED = 0.9
 """A block that takes this share of its room is left as it is: quotes are priced one by one, and cost a little less
 together."""
@@ -83,7 +87,7 @@ def recall(
 
     judged = judge(found, is_hidden)
     ranked = judged.worth_quoting() if said_at is not None else judged.hidden
-    offers = _offers(found, ranked, judged.best, code_room=code_room)
+    offers = offers_of(found, ranked, judged.best, code_room=code_room)
     headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
     replaced = runtime.store.facts.replaced(ref, [one.sequence for one in ranked]) if ranked else {}
 
@@ -97,9 +101,10 @@ def recall(
 
     best = Recalled()
     budget = room - least
+    turns = Turns(found, ranked, is_hidden)
     for _ in range(_FILLINGS):
         # Prices are those counted once for each message; the block itself is counted whole, and the budget mended.
-        filling = fill(offers, max_tokens=budget, header_tokens=headers)
+        offers, filling = _filled(turns, offers, budget, headers)
         quotes = tuple(_quoted(found, one.sequence, one.passages) for one in filling.shown)
         noted = with_replaced(quotes)
         text = block(noted)
@@ -114,6 +119,20 @@ def recall(
         # What overshoots may be priced too low throughout, as tool outputs are, whose lines are set apart.
         budget += room - tokens if tokens <= room else min(room - tokens, -(room // 50))
     return best
+
+
+def _filled(
+    turns: Turns, offers: list[Offer], max_tokens: int, header_tokens: Mapping[int, int]
+) -> tuple[list[Offer], Filling]:
+    """What is chosen, and from which offers: without small talk, the halves of an exchange together."""
+    filling = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
+    for _ in range(_EXCHANGES):
+        better = turns.mended(offers, {one.sequence for one in filling.shown})
+        if better == offers:
+            break
+        offers = better
+        filling = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
+    return offers, filling
 
 
 def _told(later: Sequence[Fact], seen: Collection[int], filters: SearchFilters | None) -> tuple[str, ...]:
@@ -136,46 +155,6 @@ def _missed(found: Found, ranked: Sequence[RankedEntry], quotes: Sequence[Quoted
     return tuple(
         LeftOut(what=entry.id, reason="did not fit into recall", tokens=entry.tokens) for entry in missed[:_NEAR_MISSES]
     )
-
-
-def _is_code(entry: Entry) -> bool:
-    """Whether an entry is code or tool output, which has a room of its own."""
-    return entry.role == "tool" or entry.kind in ("code", "tool_output") or "```" in entry.text
-
-
-def _offers(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], *, code_room: int) -> list[Offer]:
-    """What is ranked, `best` before all else: of code that its room does not hold these alone, cut."""
-    offers: list[Offer] = []
-    places = {seq: place for place, seq in enumerate(best)}
-    code = 0
-    for one in ranked:
-        entry = found.entries[one.sequence]
-        tokens, is_cut = price(entry), False
-        if _is_code(entry) and entry.role != "user":
-            is_cut = code + tokens > code_room
-            if is_cut and one.sequence not in places:
-                continue
-            code += 0 if is_cut else tokens
-        total = max(len(entry.text), 1)
-        pieces = tuple(
-            PassageOffer(
-                score=score,
-                tokens=POINTER_TOKENS + math.ceil(tokens * (passage.stop - passage.start) / total * 1.2),
-            )
-            for passage, score in zip(found.passages[one.sequence], one.passage_scores, strict=True)
-        )
-        offers.append(
-            Offer(
-                sequence=one.sequence,
-                score=one.score,
-                tokens=tokens,
-                sitting=found.sittings[one.sequence],
-                passages=pieces if len(pieces) > 1 else (),
-                place=places.get(one.sequence),
-                only_passages=is_cut,
-            )
-        )
-    return offers
 
 
 def _quoted(found: Found, seq: int, chosen: tuple[int, ...] | None) -> Quoted:

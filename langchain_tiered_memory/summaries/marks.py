@@ -86,7 +86,6 @@ SPAN = re.compile(rf"^{DATE}(?: to {DATE})?[.;]")
 """How overviews of earlier versions began."""
 DAY_LINE = re.compile(rf"^\*\*((?:up to )?{DATE})\*\*$", re.MULTILINE)
 """The line above what was said on a day, in a chronological summary."""
-TOLD_SUBJECTS = re.compile(r"(?:talked about|asked about) (?P<subjects>[^;(\n]{1,200}?)(?:;| \(|\.$)")
 TOLD_REQUEST = re.compile(r"^(?P<who>[^:\n]{1,60}?) requested: (?P<request>[^;\n]{1,160})")
 CODE = "Code: "
 """Before what a block of code defines."""
@@ -96,6 +95,11 @@ SPOKEN = re.compile(
     rf"^(?:Open: )?(?P<speaker>[^:\n]{{1,60}}?)(?: \((?P<when>{DATE})\))?(?P<asked> asked)?: {{1,8}}(?=\S)"
 )
 ANSWER = re.compile(rf"^(?:Answer|Reply) \((?P<speaker>[^:()\n]{{1,60}}?)(?:, (?P<when>{DATE}))?\): (?=\S)")
+
+
+def names_subjects(line: str) -> bool:
+    """Whether a line is an overview of an earlier version that only names subjects: no reader learns from it."""
+    return OVERVIEW.match(line) is not None and f" {REQUESTED} " not in line and "assistant used " not in line
 
 
 def date_of(at: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import (
@@ -20,15 +20,12 @@ from langchain_tiered_memory.summaries.marks import (
     SAID,
     SPOKEN,
     TOOL_MARK,
+    names_subjects,
     without_marks,
 )
-from langchain_tiered_memory.summaries.writers.extractive_render import subjects_told
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, is_filler, kind_of, telling
 from langchain_tiered_memory.summaries.writers.sections import ItemKind, kind_of_heading
-from langchain_tiered_memory.text.fencing import neutralised, plain_label
-from langchain_tiered_memory.text.identifiers import names
-from langchain_tiered_memory.text.lexicon import CALENDAR
-from langchain_tiered_memory.text.noun_phrases import noun_phrases, subjects
+from langchain_tiered_memory.text.fencing import neutralised
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.statements import clause_cut, leans
@@ -43,16 +40,18 @@ SHORT_SHARE = 0.35
 """Of a summary's text, what its short rendering keeps: with less, level 1 loses more to its header than it says."""
 _LONGEST_SHARE = 0.6
 """What the most telling sentence alone may take, where it is longer than the share: a lesser one would say less."""
-HEADLINE_TOKENS = 25
-"""The most that a headline takes: hundreds of messages then fit into a share of a small window."""
-_JOINT_TOKENS = 48
-"""The most that one line for many neighbours takes: it names more topics."""
+HEADLINE_TOKENS = 40
+"""The most that a headline takes: its span, and one statement of some twenty words."""
+_JOINT_TOKENS = 64
+"""The most that one line for many neighbours takes: it has room for a second statement."""
+_LEAST_WORDS = 5
+"""Of a statement that is cut to fit into a headline: fewer tell nothing."""
 _LEAST_SHARE = 0.2
 """What the most telling statement may take behind an overview that took nearly all."""
 _MOST_CHARS = 20_000
 """Looked at of one summary: one is hardly longer, and what a user's own writer gives may be."""
-_TOPICS = 12
-"""Words looked at for a headline; it shows those that fit."""
+_HEADS = 12
+"""Statements looked at for a headline; it shows the first that fit."""
 _LATER = 1e-6
 """What a statement loses by each that stands before it: of equals the first is told."""
 _CHARS_PER_TOKEN = 4
@@ -60,7 +59,6 @@ _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
 _TO_DO: frozenset[ItemKind] = frozenset({"action", "open"})
 """Kinds whose statements would pass for done without their heading."""
-_ROLES = frozenset({"user", "assistant", "system", "tool", "other", "the"})
 
 MARK_OF_LINE = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
 HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
@@ -70,14 +68,23 @@ _MAX_QUESTION_CHARS, _MAX_PAIR_CHARS = 120, 260
 _MAX_LEANING_CHARS = 240
 
 
+def text_of(summary: Summary) -> str:
+    """What a summary says in a view: of what rules wrote without a first line that only names subjects."""
+    first, _, rest = summary.text.partition("\n")
+    return rest if rest and not _is_of_model(summary) and names_subjects(first) else summary.text
+
+
 def short_of(summary: Summary) -> str:
     """What a summary says, within `SHORT_SHARE` of its characters.
 
     A model put first what would be missed most, under each heading, so the first of each are shown; of what rules
     wrote, the statements that tell most.
     """
-    is_model = summary.model not in (None, RULES) and not summary.by_rules
-    return (_short_by_order if is_model else _short_by_worth)(summary.text[:_MOST_CHARS])
+    return (_short_by_order if _is_of_model(summary) else _short_by_worth)(summary.text[:_MOST_CHARS])
+
+
+def _is_of_model(summary: Summary) -> bool:
+    return summary.model not in (None, RULES) and not summary.by_rules
 
 
 @read_once
@@ -151,12 +158,12 @@ def by_worth(told: Sequence[Told]) -> Iterator[int]:
 
 
 def headline_of(summary: Summary, *, count_text: Callable[[str], int]) -> str:
-    """One line of at most `HEADLINE_TOKENS` tokens: messages and dates of a summary, and what it is about.
+    """One line of at most `HEADLINE_TOKENS` tokens: messages and dates of a summary, and what tells most of it.
 
     A counter that counts more than words and marks may find the span alone longer.
     """
-    span = f"{summary.first_seq}-{summary.last_seq}, {_dates(summary.first_at, summary.last_at)}"
-    return _with_topics(f"[{span}", _topics(summary.text[:_MOST_CHARS]), most=HEADLINE_TOKENS, count_text=count_text)
+    span = f"[{summary.first_seq}-{summary.last_seq}, {_dates(summary.first_at, summary.last_at)}]"
+    return _with_statements(span, _heads(summary), most=HEADLINE_TOKENS, count_text=count_text)
 
 
 def joint_headline(
@@ -164,63 +171,50 @@ def joint_headline(
 ) -> str:
     """One line for neighbours that have no room for a line each.
 
-    Words of `summaries`, oldest first, are named; `span` is the first and the last message, `count` how many all of
-    them stand for, `untold` how many between them no summary stands for.
+    What tells most of each of `summaries`, oldest first, is told while there is room; `span` is the first and the last
+    message, `count` how many all of them stand for, `untold` how many between them no summary stands for.
     """
     dates = _dates(min(one.first_at for one in summaries), max(one.last_at for one in summaries))
     missing = f", {untold} more not told" if untold else ""
-    head = f"[{span[0]}-{span[1]}, {dates}, {count} messages{missing}"
-    return _with_topics(head, topics_of([one.text for one in summaries]), most=_JOINT_TOKENS, count_text=count_text)
+    head = f"[{span[0]}-{span[1]}, {dates}, {count} messages{missing}]"
+    heads = [_heads(one) for one in summaries]
+    turns = [mine[place] for place in range(_HEADS) for mine in heads if place < len(mine)]
+    return _with_statements(head, list(dict.fromkeys(turns)), most=_JOINT_TOKENS, count_text=count_text)
+
+
+def _heads(summary: Summary) -> tuple[str, ...]:
+    """The statements of a summary that tell most, each on one line with who said it, the best first."""
+    return (_heads_by_order if _is_of_model(summary) else _heads_by_worth)(summary.text[:_MOST_CHARS])
 
 
 @read_once
-def _topics(text: str) -> tuple[str, ...]:
-    return tuple(topics_of([text]))
+def _heads_by_order(text: str) -> tuple[str, ...]:
+    return _heads_of(text, by_order)
 
 
-def topics_of(texts: Sequence[str]) -> list[str]:
-    """Words that tell what texts are about: what their overviews name, else what comes up again, then names.
-
-    Subjects of several texts come first, then one of each.
-    """
-    read = [read_told(text[: _MOST_CHARS // len(texts)]) for text in texts]
-    told = [_subjects_of(overview) for overview, _ in read]
-    turns = [names[place] for place in range(_TOPICS) for names in told if place < len(names)]
-    times = Counter(one for names in told for one in dict.fromkeys(names))
-    lines = [one.text for _, found in read for one in found if not is_filler(one.text)]
-    speakers = [one.label.partition(" (")[0].rstrip(": ") for _, found in read for one in found]
-    dull = _ROLES | frozenset(word.casefold() for name in speakers for word in (name, *name.split()))
-    again = subjects(lines, dull=dull, count=_TOPICS)
-    named = [name for line in lines for name in names(line)]
-    if not (turns or again):
-        once = Counter(phrase for _, found in read for one in found for phrase in noun_phrases(one.text))
-        again = [phrase for phrase, _ in once.most_common(_TOPICS)]
-    found = dict.fromkeys(
-        plain_label(word, max_chars=40) for word in (*sorted(turns, key=lambda one: -times[one]), *again[:4], *named)
-    )
-    known = set[str](dull | CALENDAR)
-    topics: list[str] = []
-    for word in found:
-        parts = word.casefold().split()
-        if parts and known.isdisjoint(parts):
-            known.update(parts)
-            topics.append(word)
-    return topics[:_TOPICS]
+@read_once
+def _heads_by_worth(text: str) -> tuple[str, ...]:
+    return _heads_of(text, by_worth)
 
 
-def _subjects_of(overview: str) -> list[str]:
-    """What an overview names: its subjects, or what was requested, and files worked on."""
-    named = subjects_told(overview)
-    return named or subjects([overview], dull=_ROLES, count=_TOPICS)
+def _heads_of(text: str, ranked: Callable[[Sequence[Told]], Iterable[int]]) -> tuple[str, ...]:
+    overview, told = read_told(text)
+    found = [" ".join(told[place].whole.split()) for place in islice(ranked(told), _HEADS)]
+    return tuple(one for one in ([overview] if overview else []) + found if one)
 
 
-def _with_topics(head: str, found: Sequence[str], *, most: int, count_text: Callable[[str], int]) -> str:
-    """`head` with as many topics behind it as `most` tokens allow."""
-    line, shown = f"{head}]", 0
-    for word in found:
-        longer = f"{line[:-1]}{', ' if shown else ': '}{word}]"
+def _with_statements(head: str, found: Sequence[str], *, most: int, count_text: Callable[[str], int]) -> str:
+    """`head` with the first statements behind it that `most` tokens allow; with a part of the first, if none fits."""
+    line = head
+    for one in found:
+        longer = f"{line} {one}"
         if count_text(longer) <= most:
-            line, shown = longer, shown + 1
+            line = longer
+    words = found[0].split() if found and line == head else []
+    for kept in range(min(len(words) - 1, most), _LEAST_WORDS - 1, -1):
+        cut = f"{head} {' '.join(words[:kept])}\u2026"
+        if count_text(cut) <= most:
+            return neutralised(cut)
     return neutralised(line)
 
 
@@ -294,7 +288,7 @@ def read_told(text: str) -> tuple[str, list[Told]]:
             if still_open:
                 told.append(Told(still_open, "", number, "open"))
         elif not number and OVERVIEW.match(line):
-            overview.append(_SPAN_AT_END.sub(".", line))
+            overview += [] if names_subjects(line) else [_SPAN_AT_END.sub(".", line)]
         elif kind == "overview" and not told and sum(map(len, overview)) < _MAX_OVERVIEW_CHARS // 2:
             overview += (piece.text for piece in pieces(line)[:1])
         elif line.strip():

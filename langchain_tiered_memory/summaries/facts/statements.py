@@ -15,6 +15,7 @@ from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
 from langchain_tiered_memory.text.lexicon import NO_NAMES
 from langchain_tiered_memory.text.noun_phrases import Phrase, phrases, singular
 from langchain_tiered_memory.text.readings import read_once
+from langchain_tiered_memory.text.statements import leans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,6 +51,13 @@ _CALLED = re.compile(
     r"|aww?|congrats|sorry) [^\W\d_a-z][^\W\d_A-Z]{1,20}, (?=\w)"
 )
 """Somebody is called by their name: "Totally agree, Mel", "Wow Mel, that is it"."""
+_POINTS = re.compile(
+    r"\b(?:it|they|them|he|him|she|th(?:is|at) one|these|those"
+    r"|th(?:is|at)(?=[,.!?]| (?:after|before|when|for|in|at|with|on|last|to)\b|$))\b",
+    re.IGNORECASE,
+)
+_NEAR_BLANKS = 6
+"""Before such a word: behind more it means what was just named."""
 _I = re.compile(r"(?:i|i['\u2019]m|i['\u2019]ve|we|we['\u2019]re|we['\u2019]ve)\b")
 _PROPERTY = re.compile(
     r"\b(?:(?<=\w )(?:long|wide|high|tall|deep|heavy|old)(?=\W*$)|weighs?|weighed|costs?|opens?|closes?|starts?"
@@ -115,6 +123,20 @@ def read(clause: str) -> Read:
         if about.determiner in ("my", "our"):
             signs.add("own")
     return Read(frozenset(signs), tuple(found), named, shape, value)
+
+
+@read_once
+def points_back(text: str) -> bool:
+    """Whether a statement has a word for something that it does not name before it: "A friend made it"."""
+    if leans(text):
+        return True
+    found = _POINTS.search(text)
+    if found is None or text.count(" ", 0, found.start()) > _NEAR_BLANKS:
+        return False
+    said = read(text)
+    return not any(one.stop <= found.start() and len(one.words) > 1 for one in said.phrases) and not any(
+        one.start() < found.start() for one in said.named
+    )
 
 
 def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:

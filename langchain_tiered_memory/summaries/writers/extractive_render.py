@@ -10,7 +10,6 @@ from langchain_tiered_memory.summaries.marks import (
     OPEN,
     REQUESTED,
     TOLD_REQUEST,
-    TOLD_SUBJECTS,
     TOOL_MARK,
     date_of,
     listed,
@@ -61,12 +60,6 @@ def overview_of(job: CondenseJob, target: int, units: Sequence[Unit]) -> str:
         said = f"The {said}"
     dated = target >= (_DATED_TOKENS_ABOVE if above else _DATED_TOKENS)
     return f"{said}{f' ({span_of(job.first_at, job.last_at)})' if dated else ''}."
-
-
-def subjects_told(text: str) -> list[str]:
-    """The subjects that the overview of a finished summary of ours names."""
-    told = TOLD_SUBJECTS.search(text.partition("\n")[0])
-    return told["subjects"].replace(" and ", ", ").split(", ") if told else []
 
 
 def _request(words: Sequence[Unit], asker: str) -> str:

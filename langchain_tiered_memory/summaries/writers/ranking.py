@@ -46,6 +46,8 @@ _FLATTENED = 0.25
 """Power of a statement's weight: beside how rare its words are, the worth that it has by itself counts a little."""
 _FILLER = 0.004
 """What weighs less only reacts, praises or says two words."""
+_GREETS = frozenset({"small talk", "tells nothing"})
+"""Signs of "Hey Emily!", in which a name is nothing to tell."""
 _OF_ONESELF = 0.25
 _MANY_ITEMS = 3
 _BRIEF_BLANKS = 3
@@ -97,7 +99,7 @@ def telling(text: str, *, advised: bool = False) -> float:
 def is_filler(text: str) -> bool:
     """Whether a statement only reacts, praises or says two words: it is told only where nothing else was said."""
     signs = _signs(text)
-    return _is_brief(text, signs) or weight_of(signs) < _FILLER
+    return _is_brief(text, signs) or signs >= _GREETS or weight_of(signs) < _FILLER
 
 
 def _signs(text: str) -> frozenset[str]:

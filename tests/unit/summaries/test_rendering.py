@@ -63,9 +63,9 @@ def summary(text: str, **changes: object) -> Summary:
     return Summary(**(values | changes))  # type: ignore[arg-type]
 
 
-def test_a_summary_says_what_it_stands_for_when_and_how_to_expand_it() -> None:
+def test_a_summary_says_what_it_stands_for_and_when() -> None:
     shown = summary_block(summary("## Themes\n- beans"))
-    assert shown == "[messages 11-60, 1970-01-01 to 1970-01-02, level 2]\n## Themes\n- beans"
+    assert shown == "[messages 11-60, 1970-01-01 to 1970-01-02]\n## Themes\n- beans"
 
 
 def test_a_degraded_or_stale_summary_says_so() -> None:
@@ -83,7 +83,7 @@ def test_a_summary_in_short_says_that_there_is_more() -> None:
     lines = ("- We chose SQLite for order 4711.", "- beans", "- and more beans", "- tea")
     shown = short_block(summary("\n".join(["## Themes", *lines])))
     head, line = shown.splitlines()
-    assert head == "[messages 11-60, 1970-01-01 to 1970-01-02, level 2, in short]"
+    assert head == "[messages 11-60, 1970-01-01 to 1970-01-02, in short]"
     assert line == lines[0]
 
 
@@ -149,7 +149,7 @@ def test_another_day_is_another_sitting_even_after_a_short_pause() -> None:
 
 def test_a_summary_with_tool_output_says_so_in_its_head() -> None:
     head = summary_block(summary("x", from_tools=True, degraded=True)).splitlines()[0]
-    assert head == "[messages 11-60, 1970-01-01 to 1970-01-02, level 2, with tool output, provisional]"
+    assert head == "[messages 11-60, 1970-01-01 to 1970-01-02, with tool output, provisional]"
 
 
 def test_what_a_tool_said_is_marked_where_it_is_quoted() -> None:

@@ -48,7 +48,7 @@ def test_whatever_a_summary_says_in_short_it_takes_little_more_than_its_share_an
 
 
 @given(st.text(max_size=400), st.integers(1, 10**6), st.integers(0, 10**5), st.floats(0, 900 * DAY))
-def test_a_headline_is_one_line_of_at_most_25_tokens_that_names_messages_and_dates(
+def test_a_headline_is_one_line_of_bounded_length_that_names_messages_and_dates(
     text: str, first: int, count: int, days: float
 ) -> None:
     line = headline_of(summary(text, first_seq=first, last_seq=first + count, last_at=days), count_text=COUNT)
@@ -69,8 +69,8 @@ def test_neighbours_in_one_line_are_named_with_what_is_missing_between_them() ->
         for number in range(3)
     ]
     line = joint_headline(found, span=(1, 60), count=55, untold=5, count_text=COUNT)
-    assert line.startswith("[1-60, 1970-01-01/04, 55 messages, 5 more not told: ")
-    assert "shipping, weather" in line
+    assert line.startswith("[1-60, 1970-01-01/04, 55 messages, 5 more not told] ")
+    assert "Comandante" in line
 
 
 CHAT = """Caroline and Melanie talked about pottery class, adoption and camping (8 May 2023 to 3 Jul 2023).
@@ -83,11 +83,10 @@ Also said: 3 Jul 2023; Mel; Caro
 """  # noqa: E501 - as a summary is
 
 
-def test_a_chat_in_short_begins_with_its_overview_and_leaves_fillers_and_appended_items_out() -> None:
-    first, *others = shortened(CHAT, share=0.7, ranked=by_worth).splitlines()
-    assert first == "Caroline and Melanie talked about pottery class, adoption and camping."
-    assert "- Caroline (27 Jun 2023): I went to a counseling workshop in Oslo last Friday." in "\n".join(others)
-    assert not any(word in "\n".join(others) for word in ("agree", "Luna", "Also said", "Reply"))
+def test_a_chat_in_short_tells_no_mere_subjects_no_fillers_and_nothing_appended() -> None:
+    found = shortened(CHAT, share=0.7, ranked=by_worth)
+    assert "- Caroline (27 Jun 2023): I went to a counseling workshop in Oslo last Friday." in found
+    assert not any(word in found for word in ("talked about", "agree", "Luna", "Also said", "Reply"))
 
 
 def test_a_model_written_overview_comes_first() -> None:
@@ -107,10 +106,14 @@ def test_nothing_but_appended_items_is_told_all_the_same() -> None:
     assert short_of(summary("Also said: F-0000; F-0001; F-0002; F-0003; F-0004; F-0005; F-0006"))
 
 
-def test_a_headline_names_subjects_of_the_overview_and_nobody_who_speaks() -> None:
+def test_a_headline_is_the_statement_that_tells_most_with_who_said_it() -> None:
     line = headline_of(summary(CHAT), count_text=COUNT)
-    assert "pottery class" in line
-    assert "Mel" not in line
+    assert line.partition("] ")[2].startswith(("Caroline (27 Jun 2023): I went to", "Melanie (3 Jul 2023): I just"))
+
+
+def test_a_headline_of_a_model_s_summary_is_what_it_put_first() -> None:
+    text = "- Ann wants the harbour lights mended before May.\n- Ben pays 4,711 euros for the crane in Oslo.\n"
+    assert headline_of(summary(text, model="a-model"), count_text=COUNT).partition("] ")[2].startswith("Ann wants")
 
 
 def test_of_statements_that_tell_the_same_the_first_is_told_whoever_speaks_seldom() -> None:
@@ -123,10 +126,7 @@ def test_of_statements_that_tell_the_same_the_first_is_told_whoever_speaks_seldo
             *(f"- Ann: q{n} {said}" for n in (1, 2, 3)),
         ]
     )
-    assert shortened(text, share=0.35, ranked=by_worth).splitlines() == [
-        "Ann and the assistant talked about bolts.",
-        f"- Ann: q0 {said}",
-    ]
+    assert shortened(text, share=0.35, ranked=by_worth).splitlines()[0] == f"- Ann: q0 {said}"
 
 
 def test_what_is_to_be_done_does_not_pass_for_done_without_its_heading() -> None:

@@ -1,0 +1,121 @@
+"""What is offered to a filling: what is ranked with its price, without small talk, both halves of an exchange together.
+
+A quote is read far from where it was said. So a short reply takes the question that it answers along, and a question
+its reply; and who only greets, thanks or agrees gives the room to who tells something.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.recall.filling import POINTER_TOKENS, Offer, PassageOffer, price
+from langchain_tiered_memory.summaries.writers.ranking import is_filler
+from langchain_tiered_memory.text.sentences import ASKS, pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from langchain_tiered_memory.recall.finding import Found
+    from langchain_tiered_memory.recall.ranking import RankedEntry
+    from langchain_tiered_memory.types.records import Entry
+
+_NEAR_BEST = 0.35
+"""Of the best score: what scores so much is quoted whatever it says."""
+_OF_OTHER_HALF = 0.5
+"""Of its score, what one half of an exchange lends the other: before what scores clearly less, behind what answers."""
+_BRIEF_TOKENS = 40
+"""Of a reply that may need its question: about two sentences."""
+
+
+class Turns:
+    """Who asks and who replies among the messages that were found.
+
+    Args:
+        found: What `find` gave.
+        ranked: What of it may be quoted for its own sake.
+        is_hidden: Whether the entry of a `seq` is out of sight.
+    """
+
+    def __init__(self, found: Found, ranked: Sequence[RankedEntry], is_hidden: Callable[[int], bool]) -> None:
+        self._found, self._is_hidden = found, is_hidden
+        self._known = {one.sequence: one for one in (*found.ranked, *ranked) if one.sequence in found.entries}
+
+    def mended(self, offers: list[Offer], shown: Collection[int]) -> list[Offer]:
+        """`offers` without what of `shown` is small talk, and with the other half of an exchange not far behind."""
+        entries = self._found.entries
+        by_seq = {one.sequence: one for one in offers}
+        least = _NEAR_BEST * max((one.score for one in offers), default=0.0)
+        talk = {seq for seq in shown if by_seq[seq].score < least and is_small_talk(entries[seq].text)}
+        for seq in sorted(shown):
+            other = None if seq in talk else self._other_half(seq)
+            if other is None:
+                continue
+            talk.discard(other)
+            score = _OF_OTHER_HALF * by_seq[seq].score
+            beside = by_seq.get(other) or next(
+                iter(offers_of(self._found, [self._known[other]], (), code_room=0)), None
+            )
+            if beside is not None and beside.place is None and beside.score < score:
+                by_seq[other] = replace(beside, score=score)
+        return [one for one in by_seq.values() if one.place is not None or one.sequence not in talk]
+
+    def _other_half(self, seq: int) -> int | None:
+        """The question before a brief reply, or the reply to a question, where it is out of sight."""
+        entry = self._found.entries[seq]
+        if entry.text.rstrip().endswith(ASKS):
+            return seq + 1 if self._is_beside(entry, seq + 1) else None
+        is_reply = price(entry) <= _BRIEF_TOKENS and self._is_beside(entry, seq - 1)
+        return seq - 1 if is_reply and self._found.entries[seq - 1].text.rstrip().endswith(ASKS) else None
+
+    def _is_beside(self, entry: Entry, seq: int) -> bool:
+        other = self._found.entries.get(seq)
+        if other is None or seq not in self._known or not self._is_hidden(seq):
+            return False
+        return other.track == entry.track and (other.role, other.name) != (entry.role, entry.name)
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether all sentences of a message only greet, thank, agree or react."""
+    return all(is_filler(piece.text) for piece in pieces(text))
+
+
+def _is_code(entry: Entry) -> bool:
+    """Whether an entry is code or tool output, which has a room of its own."""
+    return entry.role == "tool" or entry.kind in ("code", "tool_output") or "```" in entry.text
+
+
+def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], *, code_room: int) -> list[Offer]:
+    """What is ranked, `best` before all else: of code that its room does not hold these alone, cut."""
+    offers: list[Offer] = []
+    places = {seq: place for place, seq in enumerate(best)}
+    code = 0
+    for one in ranked:
+        entry = found.entries[one.sequence]
+        tokens, is_cut = price(entry), False
+        if _is_code(entry) and entry.role != "user":
+            is_cut = code + tokens > code_room
+            if is_cut and one.sequence not in places:
+                continue
+            code += 0 if is_cut else tokens
+        total = max(len(entry.text), 1)
+        pieces = tuple(
+            PassageOffer(
+                score=score,
+                tokens=POINTER_TOKENS + math.ceil(tokens * (passage.stop - passage.start) / total * 1.2),
+            )
+            for passage, score in zip(found.passages[one.sequence], one.passage_scores, strict=True)
+        )
+        offers.append(
+            Offer(
+                sequence=one.sequence,
+                score=one.score,
+                tokens=tokens,
+                sitting=found.sittings[one.sequence],
+                passages=pieces if len(pieces) > 1 else (),
+                place=places.get(one.sequence),
+                only_passages=is_cut,
+            )
+        )
+    return offers
