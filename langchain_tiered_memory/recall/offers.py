@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, Offer, PassageOffer, price
-from langchain_tiered_memory.summaries.writers.ranking import is_filler
+from langchain_tiered_memory.summaries.writers.ranking import greets
 from langchain_tiered_memory.text.sentences import ASKS, pieces
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _NEAR_BEST = 0.35
 """Of the best score: what scores so much is quoted whatever it says."""
 _OF_OTHER_HALF = 0.5
 """Of its score, what one half of an exchange lends the other: before what scores clearly less, behind what answers."""
+_LONGEST_TALK = 400
+"""Characters: whoever says more says something."""
 _BRIEF_TOKENS = 40
 """Of a reply that may need its question: about two sentences."""
 
@@ -47,7 +49,9 @@ class Turns:
         entries = self._found.entries
         by_seq = {one.sequence: one for one in offers}
         least = _NEAR_BEST * max((one.score for one in offers), default=0.0)
-        talk = {seq for seq in shown if by_seq[seq].score < least and is_small_talk(entries[seq].text)}
+        talk = {seq for seq in shown if by_seq[seq].score < least and is_small_talk(entries[seq])}
+        if len(shown) == len(offers):
+            talk = set()  # nobody waits for its room
         for seq in sorted(shown):
             other = None if seq in talk else self._other_half(seq)
             if other is None:
@@ -57,8 +61,8 @@ class Turns:
             beside = by_seq.get(other) or next(
                 iter(offers_of(self._found, [self._known[other]], (), code_room=0)), None
             )
-            if beside is not None and beside.place is None and beside.score < score:
-                by_seq[other] = replace(beside, score=score)
+            if beside is not None and beside.place is None and (other not in by_seq or beside.score < score):
+                by_seq[other] = replace(beside, score=max(beside.score, score))
         return [one for one in by_seq.values() if one.place is not None or one.sequence not in talk]
 
     def _other_half(self, seq: int) -> int | None:
@@ -76,9 +80,10 @@ class Turns:
         return other.track == entry.track and (other.role, other.name) != (entry.role, entry.name)
 
 
-def is_small_talk(text: str) -> bool:
+def is_small_talk(entry: Entry) -> bool:
     """Whether all sentences of a message only greet, thank, agree or react."""
-    return all(is_filler(piece.text) for piece in pieces(text))
+    said = () if _is_code(entry) or len(entry.text) > _LONGEST_TALK else pieces(entry.text)
+    return bool(said) and all(greets(piece.text) for piece in said)
 
 
 def _is_code(entry: Entry) -> bool:

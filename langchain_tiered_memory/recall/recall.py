@@ -89,10 +89,13 @@ def recall(
     ranked = judged.worth_quoting() if said_at is not None else judged.hidden
     offers = offers_of(found, ranked, judged.best, code_room=code_room)
     headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
-    replaced = runtime.store.facts.replaced(ref, [one.sequence for one in ranked]) if ranked else {}
+    replaced: dict[int, tuple[Fact, ...]] = {}
 
     def with_replaced(quotes: Sequence[Quoted]) -> tuple[Quoted, ...]:
         seen = shown | {one.entry.seq for one in quotes}
+        asked = [one.entry.seq for one in quotes if one.entry.seq not in replaced]
+        if asked:
+            replaced.update(dict.fromkeys(asked, ()) | runtime.store.facts.replaced(ref, asked))
         since = ((one, replaced.get(one.entry.seq, ())) for one in quotes)
         return tuple(replace(one, replaced_by=_told(later, seen, filters)) for one, later in since)
 

@@ -23,12 +23,10 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
-    column,
     func,
     literal,
     literal_column,
     select,
-    table,
     text,
 )
 from sqlalchemy.dialects.postgresql import TSQUERY
@@ -56,7 +54,6 @@ _MOST_TERMS = 100
 _MOST_PER_TERM = 10_000
 """Passages that one term names: what a common word costs stays within bounds."""
 
-_fts = table("ltm_passages_fts", column("rowid"))
 _tsv: ColumnElement[str] = literal_column("ltm_passages.tsv")
 
 

@@ -288,7 +288,7 @@ def read_told(text: str) -> tuple[str, list[Told]]:
             if still_open:
                 told.append(Told(still_open, "", number, "open"))
         elif not number and OVERVIEW.match(line):
-            overview += [] if names_subjects(line) else [_SPAN_AT_END.sub(".", line)]
+            overview.append(_SPAN_AT_END.sub(".", line))
         elif kind == "overview" and not told and sum(map(len, overview)) < _MAX_OVERVIEW_CHARS // 2:
             overview += (piece.text for piece in pieces(line)[:1])
         elif line.strip():

@@ -93,25 +93,30 @@ def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, ro
             first=corrections,
         )
 
-    chosen = choose(_understood(inputs, choose(found, spare=_CONTESTED)), spare=1.0)
+    chosen = choose(_understood(inputs, choose(found, spare=_CONTESTED), corrections), spare=1.0)
     listed, shown = facts_list(chosen), {one.id for one in chosen}
     left_out = [one for one in found if _must_last(one) and one.id not in shown]
     return listed if not chosen or all(stated_in(prose, left_out)) else f"{listed}\n{_MORE}"
 
 
-def _understood(inputs: Inputs, facts: Sequence[Fact]) -> list[Fact]:
-    """The facts that a reader understands who sees nothing else, each with the words that it needs for that."""
+def _understood(inputs: Inputs, facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:
+    """The facts that a reader understands who sees nothing else, each with the words that it needs for that.
+
+    Those of the ids in `first` have to be shown: they stand as they are.
+    """
     plain = [one for one in facts if one.by_model]
     spoken = [one for one in facts if not one.by_model]
     wanted = {seq for one in spoken for seq in (one.seq, one.seq - 1)} - inputs.off
     known = {entry.seq: entry for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, sorted(wanted))}
-    found: list[Fact] = []
+    found: dict[tuple[int, str], Fact] = {}
     for one in spoken:
         entry = known.get(one.seq)
         said = one.text if entry is None else standing_alone(one, entry, _before(entry, known.get(one.seq - 1)))
-        if said is not None:
-            found.append(one if said == one.text else replace(one, text=said))
-    return sorted([*plain, *found], key=lambda one: (one.seq, one.id))
+        if one.id in first:
+            found[one.seq, one.text] = one
+        elif said is not None:  # a sentence that stands for several of its facts is told once
+            found.setdefault((one.seq, said), one if said == one.text else replace(one, text=said))
+    return sorted([*plain, *found.values()], key=lambda one: (one.seq, one.id))
 
 
 def _before(entry: Entry, before: Entry | None) -> Entry | None:

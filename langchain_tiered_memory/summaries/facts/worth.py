@@ -126,13 +126,24 @@ def chosen_facts(
             sharing.setdefault(term, []).append(place)
     while chosen and count_text(facts_list([waiting[place] for place in chosen])) > max(room, spent):
         chosen.pop()
-    said = [place for place in chosen if not any(_is_part(place, other, waiting, terms) for other in chosen)]
+    said = [
+        place
+        for place in chosen
+        if waiting[place].id in first or not any(_is_part(place, other, waiting, terms) for other in chosen)
+    ]
     return [waiting[place] for place in sorted(said, key=lambda one: waiting[one].seq)]
 
 
 def _is_part(place: int, other: int, facts: Sequence[Fact], terms: Sequence[frozenset[str]]) -> bool:
-    """Whether another fact says all that one does, and more."""
-    return terms[place] < terms[other] and facts[place].value == facts[other].value
+    """Whether a model's note says all that one does, and more.
+
+    Of notes, which name who they are about, and of goals. In others' own words "I eat meat" is no part of "I do not eat
+    meat or fish".
+    """
+    fact, note = facts[place], facts[other]
+    if not note.by_model or not (fact.by_model or fact.kind == "goal"):
+        return False
+    return terms[place] < terms[other] and fact.value == note.value
 
 
 def _marked(facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:

@@ -102,6 +102,11 @@ def is_filler(text: str) -> bool:
     return _is_brief(text, signs) or signs >= _GREETS or weight_of(signs) < _FILLER
 
 
+def greets(text: str) -> bool:
+    """Whether a statement greets, thanks or agrees, and tells nothing."""
+    return _signs(text) >= _GREETS
+
+
 def _signs(text: str) -> frozenset[str]:
     """Of a statement; what settles something is no talk, however it begins."""
     signs = read(text).signs
