@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 import sysconfig
 import warnings
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +17,7 @@ from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import FrameType
 
     from pydantic import ValidationError
@@ -66,10 +68,15 @@ def warn_caller(message: str, category: type[Warning]) -> None:
         warnings.warn(message, category, stacklevel=level + 1)
 
 
-def note_caller() -> None:
-    """Remember the line that awaits a call, for what warns in the thread that carries it out."""
-    frame, _ = _outermost(sys._getframe(1))  # noqa: SLF001 - as above
-    _awaiting.set((frame.f_code.co_filename, frame.f_lineno))
+@contextmanager
+def noted_caller() -> Iterator[None]:
+    """Remember the line that awaits a call, for what warns in a task or thread that is begun here."""
+    frame, _ = _outermost(sys._getframe(2))  # noqa: SLF001 - as above; the first is `contextlib`'s
+    token = _awaiting.set((frame.f_code.co_filename, frame.f_lineno))
+    try:
+        yield
+    finally:
+        _awaiting.reset(token)
 
 
 def _outermost(frame: FrameType) -> tuple[FrameType, int]:
@@ -86,8 +93,8 @@ _warned: dict[str | tuple[str, type[Warning], int], int] = {}
 
 
 _LIBRARIES = (
-    str(Path(__file__).parent),
-    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    f"{Path(__file__).parent}{os.sep}",
+    *(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     "<frozen",
 )
 """How the names of files begin that no caller of this package wrote."""

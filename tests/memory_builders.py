@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_tiered_memory.memory import Session, TieredMemory
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
-from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, Settings, TreeSettings
+from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, RecallSettings, Settings, TreeSettings
 from tests.call_styles import told
 from tests.store_builders import ENCRYPTED, key_of_tests
 
@@ -57,6 +57,7 @@ def quick_settings(
     )
     return Settings(
         tree=tree,
+        recall=RecallSettings(sitting_gap_seconds=14_400),
         condensation=CondensationSettings(eager=eager),
     )
 

@@ -114,7 +114,7 @@ def _beside(
     passages: dict[int, list[Passage]] = {}
     for passage in runtime.store.text_index.of_entries(ref, sorted(said)):
         passages.setdefault(passage.seq, []).append(passage)
-    sittings = sittings_of(said.values())
+    sittings = sittings_of(said.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
     return [
         (
             candidate_of(said[seq], found, sitting=offset + sittings[seq], similar=similar, sequence=offset + seq),

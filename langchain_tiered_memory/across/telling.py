@@ -14,7 +14,7 @@ from langchain_tiered_memory.recall.filling import DEFAULT_FILLING, Offer, Passa
 from langchain_tiered_memory.text.truncation import head_and_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Fact, Hit
 
@@ -62,7 +62,7 @@ class Telling:
             if stands.isdisjoint(_stating(fact)) and (tokens := self._price(line)) <= left:
                 known.append((fact, line))
                 left -= tokens
-        chosen = self._chosen(hits, wholes, room=room - facts_room + left, before_all=first.keys())
+        chosen = self._chosen(hits, wholes, room=room - facts_room + left, before=first)
         stands = {_place(hits[number]) for number, line in chosen.items() if line == wholes[number][0]}
         stated = {place for fact, _ in known for place in _stating(fact)} - stands
         return Told(
@@ -73,13 +73,23 @@ class Telling:
         )
 
     def _chosen(
-        self, hits: Sequence[Hit], wholes: Sequence[tuple[str, int]], *, room: int, before_all: Collection[int] = ()
+        self,
+        hits: Sequence[Hit],
+        wholes: Sequence[tuple[str, int]],
+        *,
+        room: int,
+        before: Mapping[int, str] | None = None,
     ) -> dict[int, str]:
-        """The line of each message that is shown, by its place among `hits`."""
+        """The line of each message that is shown, by its place among `hits`.
+
+        Those of `before`, chosen for less room, stand again: what stood whole does so.
+        """
+        before = before or {}
         parts: dict[int, str] = {}
         offers: list[Offer] = []
         for number, (hit, (_, tokens)) in enumerate(zip(hits, wholes, strict=True)):
-            if tokens > room * DEFAULT_FILLING.long_share:
+            was_whole = before.get(number) == wholes[number][0]
+            if tokens > room * DEFAULT_FILLING.long_share and not was_whole:
                 parts[number] = self._part(hit, most=round(_PART_SHARE * room))
             part = parts.get(number, "")
             offers.append(
@@ -89,7 +99,7 @@ class Telling:
                     tokens=tokens,
                     sitting=0,
                     passages=(PassageOffer(score=1.0, tokens=self._price(part)),) if part else (),
-                    place=number if number in before_all else None,
+                    place=number if number in before else None,
                 )
             )
         shown = fill(offers, max_tokens=room).shown

@@ -109,12 +109,6 @@ class Numbers:
     """From here on a cache that ran out is reason enough to condense."""
 
     # What gives way where not all fits.
-    pruned_share: Annotated[float, Told("of the limit", 0.1, 1, "design")] = 0.70
-    """Size of a pruned view."""
-    score_threshold: Annotated[int, Told("points", 0, 100, "design")] = 30
-    """An undecided item stays while its score is higher ..."""
-    score_step: Annotated[int, Told("points", 1, 50, "chosen")] = 5
-    """... and the threshold rises by so much while the view is too large."""
     newest_share: Annotated[float, Told("of a pruned view", 0, 1, "fitted", "transcript_probes")] = 0.35
     """For its newest groups, whatever their scores."""
     giant_tokens: Annotated[int, Told("tokens", 32, 100_000, "chosen")] = 2000

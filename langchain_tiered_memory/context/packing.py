@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.types.outcomes import CUTTING_STEPS, FailureReason, OutcomeKind, StepKind, Zone
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class Packing:
     def target(self) -> int:
         """Raw tokens that the view may take after it was pruned."""
         window = self.inputs.window
-        share = round(NUMBERS.pruned_share * window.limit)
+        share = round(self.inputs.settings.guard.prune_to * window.limit)
         return self.inputs.raw_room(min(share, window.allowed))
 
     @property

@@ -19,7 +19,7 @@ from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.sections.rendering import RenderedSection, as_standing, render_sections
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.recall.recall import Recalled, recall
-from langchain_tiered_memory.recall.search import QUOTAS, find_summaries
+from langchain_tiered_memory.recall.search import find_summaries
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.rendering import recall_block, summary_block
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
@@ -187,7 +187,8 @@ def _block(
         return made
     text = found.text if quotes else ""
     if quotes and (len(quotes) < len(found.quotes) or len(summaries) < len(related)):
-        text = recall_block(quotes, summaries=summaries)
+        gap = inputs.settings.recall.sitting_gap_seconds
+        text = recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries)
     piece = ours(
         "\n".join([*([text] if text else []), *texts]),
         part="recall",
@@ -238,7 +239,7 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
 
 def _related(inputs: Inputs, *, room: int, shown: set[str]) -> list[Summary]:
     """Level-1 summaries that answer the question and stand in no other place, within `room` tokens."""
-    quota, chosen = QUOTAS[1], list[Summary]()
+    quota, chosen = inputs.settings.recall.quota_level_1, list[Summary]()
     if not inputs.runtime.store.tree.has_written(inputs.ref):
         return chosen
     for one in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=quota):

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _OPENING_PROMPTS = 3
 """System messages that a history may begin with."""
-_LAST_USER_MESSAGES = 3
-"""Always shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,7 @@ def read_required(
         track=track,
         off=off,
         opening=_OPENING_PROMPTS,
-        users=_LAST_USER_MESSAGES,
+        users=runtime.settings.context.keep_user_messages,
         newest=runtime.settings.condensation.keep_messages,
         worked_on=NUMBERS.busy_messages if runtime.settings.files.enabled else 0,
     )

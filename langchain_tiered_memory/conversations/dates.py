@@ -40,7 +40,7 @@ _EPOCH = re.compile(r"\d{9,16}(?:\.\d+)?")
 _LATEST_SECONDS = 1e11
 """Epoch figures above this (the year 5138) are milliseconds; above its thousandfold, microseconds."""
 SITTING_PAUSE = dt.timedelta(minutes=30)
-"""A pause of this length starts a new sitting of a conversation without dates of its own."""
+"""A pause of this length starts a new sitting, as in the memory's settings (`RecallSettings.sitting_gap_seconds`)."""
 _STEP = dt.timedelta(seconds=1)
 
 

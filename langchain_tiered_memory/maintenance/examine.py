@@ -125,7 +125,7 @@ def _examine_page(
         tally.terms += row.terms.count(" ") + 1
     for entry, mark in page:
         mine = [rows[place] for place in by_seq.get(entry.seq, ())]
-        again = derived_again(entry, counter=runtime.counter)
+        again = derived_again(entry, counter=runtime.counter, passage_words=runtime.settings.recall.passage_words)
         is_ours = again is None or _is_ours(runtime, entry, mark, again.draft.tokens)
         found = entry_problems(
             entry, again, passages=mine, summary_ids=summaries.keys(), where=ref.session_id, is_ours=is_ours
@@ -161,7 +161,7 @@ def _examine_summaries(
         )
         if summary.state.finished:
             rows = runtime.store.inspection.passages_of(ref, summary_ids=[summary.id])
-            again = passage_drafts(summary.text)
+            again = passage_drafts(summary.text, max_words=runtime.settings.recall.passage_words)
             if not same_passages(rows, again):
                 detail = "its passages are not what its text gives"
                 found.append(Problem(kind="wrong_index_rows", what=f"{ref.session_id}/{summary.id}", detail=detail))

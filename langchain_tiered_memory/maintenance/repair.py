@@ -132,7 +132,7 @@ def _still_missing(runtime: Runtime, after: VerifyReport) -> tuple[Problem, ...]
     index = runtime.open_index()
     if index is None:
         return ()
-    pending = runtime.store.vector_queue.count()
+    pending = runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries)
     if not pending:
         return ()
     detail = f"{pending} of {after.passages} passages have no vector, though an embedder is there"
@@ -188,8 +188,9 @@ def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int],
 
 
 def _mend_session(runtime: Runtime, ref: SessionRef, tally: Tally) -> None:
+    words = runtime.settings.recall.passage_words
     for entry in tally.mend_entries:
-        again = derived_again(entry, counter=runtime.counter)
+        again = derived_again(entry, counter=runtime.counter, passage_words=words)
         if again is None or again.draft.digest != entry.digest:
             continue  # only a message that is what it was can be read anew
         runtime.store.inspection.mend_entry(ref, entry.seq, again.draft)
@@ -202,14 +203,16 @@ def _mend_session(runtime: Runtime, ref: SessionRef, tally: Tally) -> None:
     runtime.store.inspection.discard_summaries(discarded + lost)
     for summary in tally.mend_summaries:
         if summary.id not in broken:
-            runtime.store.inspection.replace_passages(ref, summary, passage_drafts(summary.text))
+            drafts = passage_drafts(summary.text, max_words=words)
+            runtime.store.inspection.replace_passages(ref, summary, drafts)
             _recount_summary(runtime, summary)
 
 
 def _recount(runtime: Runtime, ref: SessionRef, tally: Tally) -> None:
     """Count anew what another counter counted."""
+    words = runtime.settings.recall.passage_words
     for entry in tally.recount_entries:
-        again = derived_again(entry, counter=runtime.counter)
+        again = derived_again(entry, counter=runtime.counter, passage_words=words)
         if again is not None and again.draft.digest == entry.digest:
             runtime.store.inspection.mend_entry(ref, entry.seq, again.draft)
     for summary in tally.recount_summaries:

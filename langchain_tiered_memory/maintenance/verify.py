@@ -42,7 +42,7 @@ def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = 
     problems += _index_problems(runtime)
     vectors, vector_problems = _vector_problems(runtime)
     passages = runtime.store.inspection.passage_count()
-    pending = runtime.store.vector_queue.count()
+    pending = runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries)
     by_another = f"made by another counter than {runtime.counter.fingerprint}: rebuild_index() counts them anew"
     return VerifyReport(
         sessions=len(sessions),

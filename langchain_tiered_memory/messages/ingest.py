@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 
 _NOT_REDACTED = frozenset({"id", "type", "class", "v", "tool_call_id", "role", "index"})
 """Keys of a stored message that hold structure, not something said."""
-_PASSAGE_WORDS = 100
-"""Longest passage of a message, in words."""
 
 
-def passage_drafts(text: str) -> tuple[PassageDraft, ...]:
+def passage_drafts(text: str, *, max_words: int) -> tuple[PassageDraft, ...]:
     """`text` cut into passages for the indexes; pieces without a single term are left out."""
     found = []
-    for part, span in enumerate(split_passages(text, max_words=_PASSAGE_WORDS)):
+    for part, span in enumerate(split_passages(text, max_words=max_words)):
         terms = analyse(text[span.start : span.stop])
         if terms:
             found.append(PassageDraft(part=part, start=span.start, stop=span.stop, terms=" ".join(terms)))
@@ -77,6 +75,7 @@ def draft_of(
     track: str,
     kind: str | None,
     task: str | None,
+    passage_words: int,
     files: FileSettings | None = None,
     as_given: bool = True,
 ) -> tuple[Incoming, tuple[str, ...]]:
@@ -117,7 +116,7 @@ def draft_of(
         reported=reported_by(message),
     )
     touches = touches_of(message, files) if files is not None else ()
-    passages = passage_drafts(text)
+    passages = passage_drafts(text, max_words=passage_words)
     return Incoming(draft=draft, passages=passages, touches=touches), problems
 
 

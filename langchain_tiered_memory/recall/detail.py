@@ -32,7 +32,7 @@ def detail_of(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry], *, qu
     told = [entry for entry in entries if entry.text.strip()]
     chosen: dict[int, Quoted] = {}
     best = Detail()
-    left = max_tokens - runtime.counter.count_text(recall_block(()))
+    left = max_tokens - runtime.counter.count_text(_block(runtime, ()))
     for entry in _ranked(runtime, ref, told, query):
         if left < _LEAST_TOKENS:
             break
@@ -75,10 +75,14 @@ def _within(runtime: Runtime, entry: Entry, room: int) -> Quoted:
 
 def _made(runtime: Runtime, chosen: dict[int, Quoted]) -> Detail:
     quotes = [chosen[seq] for seq in sorted(chosen)]
-    text = recall_block(quotes)
+    text = _block(runtime, quotes)
     return Detail(
         text=text,
         tokens=runtime.counter.count_text(text),
         message_ids=tuple(one.entry.id for one in quotes if not one.passages),
         passage_ids=tuple(one.entry.id for one in quotes if one.passages),
     )
+
+
+def _block(runtime: Runtime, quotes: Sequence[Quoted]) -> str:
+    return recall_block(quotes, sitting_gap_seconds=runtime.settings.recall.sitting_gap_seconds)

@@ -111,7 +111,7 @@ def find(
     elsewhere = {term: n - sum(term in one for one in own) for term, n in statistics.document_frequency.items()}
     known = {term: count for term, count in elsewhere.items() if count > 0}
     passage_count = max(statistics.passages - len(own), 1)
-    sittings = sittings_of(said.values())
+    sittings = sittings_of(said.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
     speakers = {one.name for one in said.values() if one.name and one.name.lower() not in _LABELS}
     last_at = max((one.at for one in near if tracks is None or one.track in tracks), default=0.0)
     candidates = [
@@ -268,12 +268,12 @@ def _has_lost(runtime: Runtime, ref: SessionRef, index: VectorIndex, *, level: i
     return settled
 
 
-def sittings_of(entries: Iterable[Entry | Moment]) -> dict[int, int]:
+def sittings_of(entries: Iterable[Entry | Moment], *, gap_seconds: float) -> dict[int, int]:
     """The dated sitting of each of these messages of a session, by their numbers."""
     numbers: dict[int, int] = {}
     number, last_at = 0, None
     for entry in sorted(entries, key=lambda one: one.seq):
-        if last_at is not None and is_new_sitting(last_at, entry.at):
+        if last_at is not None and is_new_sitting(last_at, entry.at, gap_seconds=gap_seconds):
             number += 1
         numbers[entry.seq] = number
         last_at = entry.at

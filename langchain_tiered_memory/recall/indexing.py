@@ -166,6 +166,7 @@ def brought_up(
             size = _BATCH if limit is None else min(_BATCH, limit - done)
             rows = runtime.store.vector_queue.pending(
                 limit=size,
+                levels_above_0=runtime.settings.tree.embed_summaries,
                 ref=ref,
                 newest_first=newest_first,
             )

@@ -77,7 +77,7 @@ def recall(
         found: What `find` gave for this question with these filters, where it was asked before.
     """
     count = runtime.counter.count_text
-    least = count(recall_block((), summaries=summaries))
+    least = count(recall_block((), sitting_gap_seconds=1.0, summaries=summaries))
     if room <= least + POINTER_TOKENS or not query.strip():
         return Recalled()
     found = find(runtime, ref, query, filters=filters, asked_at=said_at) if found is None else found
@@ -100,7 +100,8 @@ def recall(
         return tuple(replace(one, replaced_by=_told(later, seen, filters)) for one, later in since)
 
     def block(quotes: Sequence[Quoted]) -> str:
-        return recall_block(quotes, summaries=summaries)
+        gap = runtime.settings.recall.sitting_gap_seconds
+        return recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries)
 
     best = Recalled()
     budget = room - least

@@ -36,12 +36,6 @@ class FoundSummary:
     passage: Passage
 
 
-QUOTAS = {0: 10, 1: 5, 2: 3}
-"""The most hits of a level (0: messages) that `search` takes into the ranking across levels."""
-_QUOTA_ABOVE = 1
-"""The same for each level from 3 on."""
-
-
 def find_summaries(
     runtime: Runtime, ref: SessionRef, query: str, *, level: int, quota: int, filters: SearchFilters | None = None
 ) -> list[FoundSummary]:
@@ -120,13 +114,14 @@ def search(
 def _best(
     runtime: Runtime, ref: SessionRef, query: str, *, k: int, levels: Sequence[int] | None, filters: SearchFilters
 ) -> list[Hit]:
+    quotas = runtime.settings.recall
     wanted = sorted(set(levels)) if levels is not None else range(runtime.store.tree.height(ref))
     hits: list[Hit] = []
     for level in wanted:
         if level == 0:
-            hits += _messages(runtime, ref, query, quota=QUOTAS[level], filters=filters)
+            hits += _messages(runtime, ref, query, quota=quotas.quota_messages, filters=filters)
         else:
-            quota = QUOTAS.get(level, _QUOTA_ABOVE)
+            quota = {1: quotas.quota_level_1, 2: quotas.quota_level_2}.get(level, quotas.quota_higher)
             hits += _summaries(runtime, ref, query, level=level, quota=quota, filters=filters)
     return sorted(hits, key=lambda hit: (-hit.score, hit.level, hit.seq))[:k]
 

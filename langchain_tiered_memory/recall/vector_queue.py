@@ -17,7 +17,7 @@ from langchain_tiered_memory.transcript.append import chunks
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import Connection, RowMapping
+    from sqlalchemy import ColumnElement, Connection, RowMapping
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
@@ -32,9 +32,6 @@ class PendingVector:
     metadata: Mapping[str, str | int | float]
 
 
-_PENDING = passages.c.vector.is_(None)
-
-
 @retried
 @dataclass(frozen=True, slots=True)
 class VectorQueue:
@@ -42,11 +39,13 @@ class VectorQueue:
 
     database: Database
 
-    def pending(self, *, limit: int, ref: SessionRef | None = None, newest_first: bool = False) -> list[PendingVector]:
+    def pending(
+        self, *, limit: int, levels_above_0: bool = True, ref: SessionRef | None = None, newest_first: bool = False
+    ) -> list[PendingVector]:
         """Passages without a vector, with the text to embed."""
         query = (
             select(passages)
-            .where(_PENDING)
+            .where(_is_pending(levels_above_0=levels_above_0))
             .order_by(passages.c.id.desc() if newest_first else passages.c.id)
             .limit(limit)
         )
@@ -71,9 +70,9 @@ class VectorQueue:
             for row in found
         ]
 
-    def count(self, *, ref: SessionRef | None = None) -> int:
+    def count(self, *, levels_above_0: bool = True, ref: SessionRef | None = None) -> int:
         """How many passages have no vector."""
-        query = select(func.count()).select_from(passages).where(_PENDING)
+        query = select(func.count()).select_from(passages).where(_is_pending(levels_above_0=levels_above_0))
         if ref is not None:
             query = query.where(passages.c.session_key == ref.key)
         with self.database.read() as connection:
@@ -155,6 +154,11 @@ def _whole(row: RowMapping) -> RowMapping:
     columns = ("id", "session_key", "level", "seq", "summary_id", "start", "stop", "at")
     check(passages, {name: row[name] for name in columns})
     return row
+
+
+def _is_pending(*, levels_above_0: bool) -> ColumnElement[bool]:
+    waiting = passages.c.vector.is_(None)
+    return waiting if levels_above_0 else waiting & (passages.c.level == 0)
 
 
 def _owner(row: RowMapping) -> tuple[int, int] | str:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 FINISHED_TASKS = 50
 """Finished tasks that a checkpoint names: the pruning rules ask for the last 5."""
-MAX_FILES = 200
-"""Touched files whose checksums a checkpoint has, the latest first."""
 _NEWEST_TOKENS = 50_000
 """Of the newest messages, where no view is at hand."""
 _PAGE = 50
@@ -80,7 +78,7 @@ def checkpoint(
     messages = bounded(view.messages)[0] if view is not None else []
     if view is None:
         messages, context_state["messages"], context_state["summaries"] = _newest(runtime, ref, track, alone=alone)
-    touched = runtime.store.files.latest(ref, track=only, limit=MAX_FILES)
+    touched = runtime.store.files.latest(ref, track=only, limit=runtime.settings.checkpoints.max_files)
     sums, unread = file_checksums(runtime, [one.path for one in touched if one.operation in _WITH_CONTENT])
     project_state: dict[str, Any] = {
         "phase": state.phase,
@@ -117,7 +115,7 @@ def checkpoint(
     keep = runtime.settings.checkpoints.keep
     kept = runtime.store.checkpoints.write(ref, made, keep=keep, event=event)
     deliver(runtime, event)
-    runtime.view_cache.keep_recalled(ref.key, f"given:{only}", made.id, given)
+    runtime.view_cache.keep_recalled(ref.key, f"given:{only}", made.id, json.dumps(given))
     return kept
 
 
@@ -209,9 +207,9 @@ def _given_before(runtime: Runtime, ref: SessionRef, track: str | None) -> dict[
     """What the caller gave last, with a `track` for that alone: what the newest checkpoint that is whole has of it."""
     infos = checkpoint_infos(runtime, ref, track=track)
     for info in of_the_run(infos) if track is None else infos:
-        known: dict[str, Any] | None = runtime.view_cache.recalled(ref.key, f"given:{track}", info.id)
+        known: str | None = runtime.view_cache.recalled(ref.key, f"given:{track}", info.id)
         if known is not None:
-            return known
+            return dict(json.loads(known))
         with suppress(CheckpointError):  # a damaged one is told of by whoever restores it, and by `verify`
             given = runtime.store.checkpoints.read(ref, info.id).project_state.get("given")
             return dict(given) if isinstance(given, dict) else {}

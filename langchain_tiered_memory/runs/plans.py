@@ -163,7 +163,7 @@ class Windows:
 
 
 _ONCE = select(literal(1).label("once")).subquery()
-_LEARNT = select(windows.c.model, windows.c.tokens, calibrations.c.ratio).select_from(
+_LEARNT = select(windows.c.tokens, calibrations.c.ratio).select_from(
     _ONCE.outerjoin(windows, windows.c.model == bindparam("model")).outerjoin(
         calibrations, and_(calibrations.c.model == bindparam("model"), calibrations.c.counter == bindparam("counter"))
     )
@@ -173,7 +173,7 @@ _LEARNT = select(windows.c.model, windows.c.tokens, calibrations.c.ratio).select
 def _sound(table: Table, row: RowMapping, column: str) -> Any:  # noqa: ANN401 - of the column's type
     value = row[column]
     if value is not None:
-        check(table, {"model": row["model"], column: value})
+        check(table, {column: value})
     return value
 
 

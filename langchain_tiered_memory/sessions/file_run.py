@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef
 
 
-_LOG_SECONDS = 600.0
-"""How often a run's figures are logged."""
 _SAVE_SECONDS = 30.0
 """Between two times that what is known of a run is saved, while somebody tends it."""
 
@@ -185,7 +183,7 @@ class Run(ShownHandle):
     acollect = off_loop_twin(collect)
 
     def optimise(self) -> CollectionReport:
-        """Make the tiers less full, or denser, where they are three quarters full or more, now."""
+        """Make the tiers less full, or denser, where they are above `tiers.optimise_share`, now."""
         with self._monitor.timed() as note:
             report = optimise(self._runtime, self._ref())
             note("optimisation")
@@ -201,7 +199,7 @@ class Run(ShownHandle):
             if done:
                 note("collection")
         now = runtime.now()
-        if self._monitor.is_time("log", now, seconds=_LOG_SECONDS):
+        if self._monitor.is_time("log", now, seconds=runtime.settings.tiers.log_seconds):
             self._report(EventName.RUN_FIGURES, self.report().line())
         if self._monitor.is_time("save", now, seconds=_SAVE_SECONDS):
             self._save_under_way()

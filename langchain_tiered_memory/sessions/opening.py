@@ -80,6 +80,7 @@ def open_runtime(
             models=_condensers(chain, counter, settings),
             extractive=ExtractiveCondenser(counter.count_text),
             attempts=settings.tree.attempts,
+            max_open_seconds=settings.tree.max_backoff_seconds,
         )
     if isinstance(embeddings, str) and embeddings != "auto":
         embeddings = named_embeddings(embeddings)
@@ -310,6 +311,7 @@ def _reread(runtime: Runtime, payload: str) -> Draft | None:
         track="",
         kind=None,
         task=None,
+        passage_words=runtime.settings.recall.passage_words,
         as_given=False,
     )
     return incoming.draft

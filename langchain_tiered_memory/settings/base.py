@@ -32,15 +32,10 @@ Paths: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_paths)]
 
 
 def fixed(*names: str) -> dict[str, str]:
-    """Former settings of how a context is filled, whose defaults are fixed now."""
+    """Former settings whose defaults are fixed now."""
     return dict.fromkeys(
         names, "its default is fixed: `tiered-memory policy --numbers` lists what a context is filled by"
     )
-
-
-def constant(*names: str) -> dict[str, str]:
-    """Other former settings whose defaults are fixed now."""
-    return dict.fromkeys(names, "its default is fixed")
 
 
 class Frozen(BaseModel):

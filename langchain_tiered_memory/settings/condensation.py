@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen, constant, fixed
+from langchain_tiered_memory.settings.base import Frozen, fixed
 
 _Percent: TypeAlias = Annotated[float, Field(allow_inf_nan=True)]
 """Whatever cannot be used is warned of, and taken for what is inherited: a profile keeps no memory from opening."""
@@ -30,8 +30,6 @@ class ThresholdSettings(Frozen):
 class StrategySettings(Frozen):
     """How a view is made smaller."""
 
-    former = constant("drop_share", "keep_last")
-
     primary: Literal["llm", "truncation", "hybrid", "provider"] = "llm"
     """`llm`: summaries, then the sliding window. `truncation`: the window alone. `hybrid`: finished summaries, and the
     window at once for the rest. `provider`: the model's provider compacts; a view is left as it is up to its limit,
@@ -40,7 +38,11 @@ class StrategySettings(Frozen):
     """When condensing fails and the context does not fit: slide the window, or raise `CondensationError`."""
     window: Literal["half", "last"] = "half"
     """`half`: drop the older half between the first and the recent messages. `last`: keep the first and the last
-    nine."""
+    few."""
+    drop_share: float = Field(default=0.5, gt=0, lt=1)
+    """With `half`: the share that is dropped at once."""
+    keep_last: int = Field(default=9, ge=1)
+    """With `last`: recent messages that stay beside the first one, once there are more than `keep_last + 1`."""
     custom_prompts: dict[str, str] = Field(default_factory=dict)
     """Your instructions, by strategy (`detailed`, `handoff` ...)."""
     level_1: Literal["detailed", "concise", "technical", "handoff"] | None = None
@@ -141,7 +143,7 @@ class CondensationSettings(Frozen):
     breaker_failures: int = Field(default=3, ge=1)
     """Failures in a row after which a condensing model is left alone."""
     breaker_seconds: float = Field(default=60.0, gt=0)
-    """Seconds that it is left alone. The time doubles with each further failure, up to an hour."""
+    """Seconds that it is left alone. The time doubles with each further failure, up to `tree.max_backoff_seconds`."""
     max_calls_per_minute: int | None = Field(default=60, ge=1)
     """Most model calls for condensing in a minute, of one opened memory. `None`: no bound."""
     plugin_seconds: float = Field(default=30.0, gt=0)
@@ -206,7 +208,7 @@ class TreeSettings(Frozen):
     former = dict.fromkeys(
         ("facts_tokens", "facts_growth", "max_facts_tokens"),
         "facts are kept in a store of their own, and a summary has no list of them any more",
-    ) | constant("max_backoff_seconds", "on_finished_task", "embed_summaries")
+    )
 
     enabled: bool = True
     """Make summaries at all. Off: the transcript, search and recent messages still work."""
@@ -225,16 +227,22 @@ class TreeSettings(Frozen):
     attempts: int = Field(default=3, ge=1)
     """Failed attempts before the extractive condenser writes a degraded summary instead."""
     backoff_seconds: float = Field(default=5.0, ge=0)
-    """Seconds to wait after the first failed attempt. The wait doubles with each further one, up to an hour."""
+    """Seconds to wait after the first failed attempt. The wait doubles with each further one."""
+    max_backoff_seconds: float = Field(default=3600.0, gt=0)
+    """Longest wait, in seconds, between attempts and between remakes of a degraded summary."""
     lease_seconds: float = Field(default=300.0, gt=0)
     """Seconds that a worker may take over one summary before another worker picks it up."""
     idle_seconds: float | None = Field(default=None, gt=0)
     """A pause of so many seconds ends a level-1 chunk of two or more messages, whatever the triggers say. `None`: no
-    pause does. So does the end of a task (`Session.finish_task`)."""
+    pause does."""
+    on_finished_task: bool = True
+    """End a level-1 chunk when a task ends (`Session.finish_task`)."""
     semantic_deduplication: bool = True
     """Summarise near-duplicate messages once."""
     regenerate_on_edit: bool = False
     """Make summaries anew when a message under them is edited. Off: they are marked as stale, and still used."""
+    embed_summaries: bool = True
+    """Put summaries into the vector index, beside the messages."""
 
     def level(self, number: int) -> LevelSettings:
         """The settings of level `number` (1 and up)."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen, constant, fixed
+from langchain_tiered_memory.settings.base import Frozen, fixed
 
 
 class ViewSettings(Frozen):
@@ -55,10 +55,7 @@ class ContextSettings(Frozen):
         "minimal_recall_share",
         "question_share",
         "answer_share",
-        "keep_user_messages",
-        "selection_threshold_tokens",
-        "selection_share",
-    ) | constant("unanswered")
+    ) | {"unanswered": "its default is fixed"}
 
     max_tokens: int = Field(default=8000, ge=1)
     """Token budget of one context if the call names none. A model with a smaller window gets less."""
@@ -70,6 +67,8 @@ class ContextSettings(Frozen):
     keep_recent_tokens: int = Field(default=2000, ge=0)
     """Tokens of recent messages that remain after a condensation, up to a quarter of the budget. They grow from there
     to the hard limit."""
+    keep_user_messages: int = Field(default=3, ge=1)
+    """How many of the latest user messages are always shown."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget that recall may take beside a `query` of the caller (default view)."""
     talk_recall_share: float = Field(default=0.25, ge=0, le=1)
@@ -88,6 +87,10 @@ class ContextSettings(Frozen):
     """The largest share of the budget for pinned messages. Those beyond it are named, and can be expanded."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""
+    selection_threshold_tokens: int = Field(default=2000, ge=0)
+    """With `older="selection"`: with fewer tokens left than this, the top level alone."""
+    selection_share: float = Field(default=0.6, gt=0, le=1)
+    """With `older="selection"`: share of the room for recent level-2 summaries."""
     shares: SectionShares = Field(default_factory=SectionShares)
     """Of the budget, the most that each section takes."""
     views: dict[str, ViewSettings] = Field(default_factory=_views)
@@ -97,10 +100,20 @@ class ContextSettings(Frozen):
 class RecallSettings(Frozen):
     """Search and recall."""
 
-    former = fixed("candidates", "neighbours", "related_score", "catch_up") | constant(
-        "quota_messages", "quota_level_1", "quota_level_2", "quota_higher", "passage_words", "sitting_gap_seconds"
-    )
+    former = fixed("candidates", "neighbours", "related_score", "catch_up")
 
+    quota_messages: int = Field(default=10, ge=0)
+    """Most messages that `search` takes into the ranking across levels."""
+    quota_level_1: int = Field(default=5, ge=0)
+    """The same for summaries of level 1."""
+    quota_level_2: int = Field(default=3, ge=0)
+    """The same for summaries of level 2."""
+    quota_higher: int = Field(default=1, ge=0)
+    """The same for each level from 3 on."""
+    passage_words: int = Field(default=100, ge=10)
+    """Longest passage of a message, in words."""
+    sitting_gap_seconds: float = Field(default=14400.0, gt=0)
+    """A pause of so many seconds, or another day, starts a new dated sitting."""
     chroma_seconds: float = Field(default=5.0, gt=0)
     """Longest wait, in seconds, for one answer of a Chroma server. A silent server costs it once. Until it answers
     again, words answer at once and the server is asked in the background; `flush()` and `verify()` wait half a
@@ -110,7 +123,7 @@ class RecallSettings(Frozen):
 
 
 class RoomSettings(Frozen):
-    """What a view is filled to when it is condensed, and when that pays (`context/compaction/prices.py`).
+    """What a view is filled to when it is condensed, and when that pays (`context/compaction/need.py`).
 
     The fuller a view is left, the more is in it, the more tokens are read from the cache at each turn, and the sooner
     the whole of it has to be sent uncached again.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen, Paths, constant, fixed
+from langchain_tiered_memory.settings.base import Frozen, Paths, fixed
+
+Eviction: TypeAlias = Literal["least_recently_used", "least_often_used", "largest"]
+Strategy: TypeAlias = Literal["compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete"]
 
 
 class GuardSettings(Frozen):
@@ -16,9 +19,7 @@ class GuardSettings(Frozen):
     `warning`, `danger` and `critical` are where the zones begin, as shares of the limit.
     """
 
-    former = fixed("newest_share", "prune_to", "score_threshold", "score_step") | {
-        "masks": "`masks_outputs` says whether outputs are masked"
-    }
+    former = fixed("newest_share") | {"masks": "`masks_outputs` says whether outputs are masked"}
 
     warning: float = Field(default=0.70, gt=0, le=1)
     """Where the zone warning begins, as a share of the limit."""
@@ -26,6 +27,12 @@ class GuardSettings(Frozen):
     """Where the zone danger begins, as a share of the limit."""
     critical: float = Field(default=0.95, gt=0, le=1)
     """Where the zone critical begins, as a share of the limit."""
+    prune_to: float = Field(default=0.70, gt=0, le=1)
+    """Size of a pruned context, as a share of the limit."""
+    score_threshold: int = Field(default=30, ge=0)
+    """An undecided item stays while its score, in points, is higher."""
+    score_step: int = Field(default=5, ge=1)
+    """Points by which the threshold is raised while the context is too large."""
     masks_outputs: bool = True
     """Mask tool outputs before anything else leaves a view: those that a later one repeats or replaces, then giants."""
     window: int | None = Field(default=None, ge=64)
@@ -49,8 +56,6 @@ class GuardSettings(Frozen):
 class CheckpointSettings(Frozen):
     """When a run's state is saved by itself, and how long it is kept."""
 
-    former = constant("max_files")
-
     enabled: bool = True
     """Save checkpoints by themselves."""
     window_share: float = Field(default=0.80, gt=0, le=1)
@@ -66,6 +71,8 @@ class CheckpointSettings(Frozen):
     (zones, risky operations), and those by the clock, by size and at the end of runs."""
     roots: Paths = ()
     """Folders whose files may be read for their checksums."""
+    max_files: int = Field(default=200, ge=0)
+    """Touched files whose checksums are kept, the latest first."""
 
 
 _COMMON_FILE_TOOLS: dict[str, Literal["read", "write", "search", "list"]] = {
@@ -182,32 +189,48 @@ class TierRule(Frozen):
 
 
 class TierSettings(Frozen):
-    """How the files of a run are kept: limits, times and folders. When they are tended: `runs/files/collecting.py`."""
+    """The table by which the files of a run are kept: limits, times, order of eviction, what is done and when."""
 
     former: ClassVar[Mapping[str, str]] = {
         "companions": "a run takes in what is opened, and nothing beside it",
         "recent_tasks": "warm keeps a file for its time, whichever task worked on it",
-        **constant(
-            "eviction",
-            "strategies",
-            "collect_seconds",
-            "optimise_seconds",
-            "optimise_share",
-            "alert_share",
-            "cleanup_share",
-            "archive_seconds",
-            "log_seconds",
-            "dictionary_bytes",
-        ),
     }
 
     hot: TierRule = Field(default_factory=lambda: TierRule(files=20, seconds=600.0, files_after_cleanup=10))
     """The tier of files as text."""
     warm: TierRule = Field(default_factory=lambda: TierRule(files=30, seconds=3600.0, files_after_cleanup=15))
     """The tier of compressed files that were used in the last hour."""
+    eviction: Eviction = "least_recently_used"
+    """Which file leaves a full tier first. A pinned one never does."""
+    strategies: tuple[Strategy, ...] = ("compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete")
+    """What an optimisation tries, in this order, until the tiers are below `optimise_share`."""
+    collect_seconds: float = Field(default=300.0, gt=0)
+    """Seconds between two moves of unused files to the next tier."""
+    optimise_seconds: float = Field(default=900.0, gt=0)
+    """Seconds between two optimisations of the tiers."""
+    optimise_share: float = Field(default=0.75, gt=0, le=1)
+    """Share of what hot and warm may hold together, from which an optimisation has something to do."""
+    alert_share: float = Field(default=0.80, gt=0, le=1)
+    """Share of the same, above which there is an alert and an early collection."""
+    cleanup_share: float = Field(default=0.90, gt=0, le=1)
+    """Share of the same, above which the aggressive cleanup comes, if no strategy helped."""
+    archive_seconds: float = Field(default=3600.0, gt=0)
+    """Age in seconds after which a checkpoint is packed more densely."""
+    log_seconds: float = Field(default=600.0, gt=0)
+    """Seconds between two lines of a run's figures in the log."""
     roots: Paths = ()
     """Folders whose files a run may open; links are followed first. If empty: `checkpoints.roots`."""
     largest_bytes: int = Field(default=2_000_000, ge=1)
     """Bytes above which a file is refused: it would fill a model's window many times."""
+    dictionary_bytes: int = Field(default=32_768, ge=0)
+    """Bytes of a dictionary that is trained on a session's files to compress them. 0: none is trained."""
     critical: Paths = ()
     """Files that a run loads and pins when it starts."""
+
+    @field_validator("strategies")
+    @classmethod
+    def _each_once(cls, names: tuple[Strategy, ...]) -> tuple[Strategy, ...]:
+        if len(set(names)) != len(names):
+            msg = "name each strategy once"
+            raise ValueError(msg)
+        return names

@@ -79,6 +79,7 @@ def remember(
             track=track,
             kind=kind,
             task=task,
+            passage_words=runtime.settings.recall.passage_words,
             files=files,
             as_given=as_given,
         )

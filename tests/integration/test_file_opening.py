@@ -15,7 +15,7 @@ from langchain_tiered_memory.errors import (
     FileTooLargeError,
 )
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.collecting import STRATEGIES, collect, optimise, tend_files
+from langchain_tiered_memory.runs.files.collecting import collect, optimise, tend_files
 from langchain_tiered_memory.runs.files.opening import keep_file, open_file
 from tests.file_builders import places, small_rules
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of
@@ -290,7 +290,7 @@ def test_tiers_that_no_strategy_makes_less_full_are_halved(desk: Desk) -> None:
     for number in range(7):
         desk.open(desk.write(f"f{number}.py"))
     report = optimise(desk.runtime, desk.ref)
-    assert report.strategies == (*(one.__name__ for one in STRATEGIES), "aggressive")
+    assert report.strategies == (*desk.runtime.settings.tiers.strategies, "aggressive")
     assert report.utilisation == pytest.approx(3 / 7)
 
 

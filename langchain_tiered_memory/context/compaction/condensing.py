@@ -210,6 +210,7 @@ def _is_due(inputs: Inputs) -> bool:
         tree.level(1),
         more=False,
         idle_seconds=tree.idle_seconds,
+        by_task=tree.on_finished_task,
         now=inputs.runtime.now(),
     )
     return found is not None

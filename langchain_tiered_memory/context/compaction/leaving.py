@@ -162,8 +162,10 @@ def _selected(inputs: Inputs, groups: Sequence[Group], *, must_stay: frozenset[i
 def _window(
     inputs: Inputs, groups: Sequence[Group], *, must_stay: frozenset[int], room: int, begins: bool
 ) -> tuple[int, ...]:
-    slide = keep_last if inputs.settings.condensation.strategies.window == "last" else drop_half
-    return slide(groups, must_stay=must_stay, room_tokens=room, keeps_first=begins)
+    chosen = inputs.settings.condensation.strategies
+    if chosen.window == "last":
+        return keep_last(groups, must_stay=must_stay, room_tokens=room, keep=chosen.keep_last, keeps_first=begins)
+    return drop_half(groups, must_stay=must_stay, room_tokens=room, share=chosen.drop_share, keeps_first=begins)
 
 
 def pruned_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
@@ -215,7 +217,7 @@ def pruning_plan(
         touches=touches,
         must_stay=_staying(inputs, groups, target=target, since=rendered.plan.since),
     )
-    pruned = prune(items, target_tokens=max(_pruning_room(rendered, target), 0))
+    pruned = prune(items, target_tokens=max(_pruning_room(rendered, target), 0), settings=runtime.settings.guard)
     return tuple((one.key, one.reason) for one in pruned.dropped)
 
 

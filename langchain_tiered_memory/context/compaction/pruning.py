@@ -10,11 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
-from langchain_tiered_memory.context.numbers import NUMBERS
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from langchain_tiered_memory.settings import GuardSettings
     from langchain_tiered_memory.types.records import Entry
 
 Category: TypeAlias = Literal["current_task", "recent_history", "old_history", "system", "examples"]
@@ -219,33 +218,34 @@ def verdict(item: PruneItem) -> Verdict:  # noqa: PLR0911 - a line per branch
             assert_never(item.category)
 
 
-def prune(items: Sequence[PruneItem], *, target_tokens: int) -> Pruned:
+def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSettings) -> Pruned:
     """Choose what leaves a context so that the rest takes at most `target_tokens`.
 
     Deterministic: of equal scores, the older item goes first. Monotone: what a target keeps, a larger one keeps too.
 
     Args:
         items: What the context shows, oldest first.
-        target_tokens: What all of it may take; `NUMBERS.pruned_share` of the limit, less what is no item.
+        target_tokens: What all of it may take; `GuardSettings.prune_to` of the limit, less what is no item.
+        settings: The threshold that a score has to exceed, and by how much it rises at a time.
     """
     left = sum(item.tokens for item in items)
     if left <= target_tokens:
         kept = tuple(item.key for item in items)
-        return Pruned(kept=kept, dropped=(), threshold=NUMBERS.score_threshold, fits=True)
+        return Pruned(kept=kept, dropped=(), threshold=settings.score_threshold, fits=True)
     scores = {item.key: score(item) for item in items}
     verdicts = {item.key: verdict(item) for item in items}
     leaving = sorted(
         (item for item in items if verdicts[item.key] != "always_keep"),
         key=lambda item: (_RANK[verdicts[item.key]], -item.priority, scores[item.key], -item.age_minutes, item.key),
     )
-    threshold = NUMBERS.score_threshold
+    threshold = settings.score_threshold
     dropped: list[Dropped] = []
     for item in leaving:
         if left <= target_tokens and verdicts[item.key] != "always_prune":
             break
         points = scores[item.key]
         if _RANK[verdicts[item.key]] > 1:
-            threshold = _raised(threshold, points)
+            threshold = _raised(threshold, points, settings.score_step)
         left -= item.tokens
         reason = _reason(item, verdicts[item.key], points, threshold)
         dropped.append(Dropped(key=item.key, reason=reason, score=points, tokens=item.tokens))
@@ -258,13 +258,9 @@ def prune(items: Sequence[PruneItem], *, target_tokens: int) -> Pruned:
     )
 
 
-def _raised(threshold: int, points: int) -> int:
+def _raised(threshold: int, points: int, step: int) -> int:
     """The threshold after as many whole steps as it takes to reach `points`."""
-    return (
-        threshold
-        if points <= threshold
-        else threshold - (threshold - points) // NUMBERS.score_step * NUMBERS.score_step
-    )
+    return threshold if points <= threshold else threshold - (threshold - points) // step * step
 
 
 def _reason(item: PruneItem, way: Verdict, points: int, threshold: int) -> str:

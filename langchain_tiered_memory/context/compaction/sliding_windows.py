@@ -19,18 +19,12 @@ _PAIR = 2
 """A user's message and its answer leave together where nothing else decides."""
 
 
-_DROP_SHARE = 0.5
-"""Of the messages that may go, what leaves at once."""
-_KEEP_LAST = 9
-"""Messages that remain beside the first one."""
-
-
 def drop_half(
     groups: Sequence[Group],
     *,
     must_stay: frozenset[int],
     room_tokens: int,
-    share: float = _DROP_SHARE,
+    share: float,
     keeps_first: bool = True,
 ) -> tuple[int, ...]:
     """The groups to leave out so that the rest fits: the older half, and half of what is left, until it does.
@@ -61,12 +55,7 @@ def drop_half(
 
 
 def keep_last(
-    groups: Sequence[Group],
-    *,
-    must_stay: frozenset[int],
-    room_tokens: int,
-    keep: int = _KEEP_LAST,
-    keeps_first: bool = True,
+    groups: Sequence[Group], *, must_stay: frozenset[int], room_tokens: int, keep: int, keeps_first: bool = True
 ) -> tuple[int, ...]:
     """The groups to leave out so that the first and the last messages remain, once there are more than `keep + 1`.
 

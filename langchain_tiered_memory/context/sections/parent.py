@@ -87,7 +87,7 @@ def _candidates(inputs: Inputs, parent: str, *, room: int) -> Iterable[Quoted]:
 
 
 def _rendered(inputs: Inputs, quotes: list[Quoted], parent: str) -> Piece:
-    text = sight_block(quotes, parent=parent)
+    text = sight_block(quotes, parent=parent, sitting_gap_seconds=inputs.settings.recall.sitting_gap_seconds)
     return ours(
         text,
         part="parent",

@@ -293,7 +293,7 @@ def selected_cover(inputs: Inputs, *, border: int, room: int) -> tuple[CoverItem
     The selection knows neither facts nor quoted questions: how much room there is, is judged before they take theirs.
     """
     tree, library = inputs.runtime.store.tree, inputs.library
-    parts = CoverParts(inputs)
+    settings, parts = inputs.settings.context, CoverParts(inputs)
     top: Node | None = None
     for level in range(tree.height(inputs.ref) - 1, 2, -1):
         found = library.add(tree.newest(inputs.ref, level=level, up_to=border, limit=1))
@@ -309,6 +309,8 @@ def selected_cover(inputs: Inputs, *, border: int, room: int) -> tuple[CoverItem
         [parts.whole(one) for one in level_1 if not parts.barred.of(one)],
         room=room,
         before_facts=room + inputs.policy.of("facts") + inputs.policy.queries,
+        threshold=settings.selection_threshold_tokens,
+        share=settings.selection_share,
     )
     return _with_rest(parts, chosen, border=border, cap=room)
 

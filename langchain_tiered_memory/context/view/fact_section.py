@@ -17,7 +17,7 @@ from langchain_tiered_memory.summaries.rendering import day, facts_block, item_t
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.summaries.tree.cover import CoverItem

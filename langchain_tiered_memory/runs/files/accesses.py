@@ -150,8 +150,6 @@ class HotCache:
             self._bytes -= len(known[1])
 
 
-CLEANUP_SHARE = 0.90
-"""Of what hot and warm may hold together, above which the aggressive cleanup comes, if nothing else helped."""
 _REST_SHARE = 0.70
 """Of what hot and warm may hold: the source's target, held to where nothing speaks for more."""
 _REMEMBERED_SECONDS = 1800.0
@@ -206,7 +204,7 @@ class Returns:
     def rest(self, key: int, *, now: float, files: int, rules: TierSettings) -> Rest:
         """What a session's tiers, which hold that many `files`, are to hold."""
         held = rules.hot.files + rules.warm.files
-        most = math.floor(CLEANUP_SHARE * held)
+        most = math.floor(rules.cleanup_share * held)
         least = min(math.floor(_REST_SHARE * held), most)
         with self._lock:
             seen = self._of(key)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.accesses import CLEANUP_SHARE
 from langchain_tiered_memory.runs.files.content_rows import densely
 from langchain_tiered_memory.runs.files.opening import tell_moves
 from langchain_tiered_memory.types.files import CollectionReport
@@ -30,18 +29,6 @@ _LOOKED_FOR = 500
 """Cold files that a collection looks for on the disk, besides hot and warm: some 20 ms, and each has its turn."""
 _EARLY_SECONDS = 60.0
 """Between two collections that came early: a run that works on many files stays above the alert."""
-COLLECT_SECONDS = 300.0
-"""How often unused files go to the next tier."""
-_OPTIMISE_SECONDS = 900.0
-"""How often the tiers are optimised."""
-_OPTIMISE_SHARE = 0.75
-"""Of what hot and warm may hold together, from which an optimisation has something to do."""
-_ALERT_SHARE = 0.80
-"""Share of the same, above which there is an alert and an early collection."""
-_ARCHIVE_SECONDS = 3600.0
-"""Age after which a checkpoint is packed more densely."""
-_DICTIONARY_BYTES = 32_768
-"""Of a dictionary that is trained on a session's files to compress them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +40,15 @@ class Done:
     archived: int = 0
 
 
+Strategy: TypeAlias = "Callable[[Runtime, SessionRef], Done]"
+
+
 def compress_warm(runtime: Runtime, ref: SessionRef) -> Done:
     """Pack the contents of warm and cold densely, with a dictionary where it pays."""
     loose = runtime.store.kept_files.loosely_packed(ref, most=_MOST_PACKED)
     if not loose:
         return Done()
-    better, dictionary = densely(loose, most_dictionary_bytes=_DICTIONARY_BYTES)
+    better, dictionary = densely(loose, most_dictionary_bytes=runtime.settings.tiers.dictionary_bytes)
     return Done(freed_bytes=runtime.store.kept_files.write_packed(ref, better, dictionary))
 
 
@@ -69,7 +59,7 @@ def demote_unused(runtime: Runtime, ref: SessionRef) -> Done:
 
 def archive_checkpoints(runtime: Runtime, ref: SessionRef) -> Done:
     """Keep old checkpoints more densely."""
-    before = runtime.now() - _ARCHIVE_SECONDS
+    before = runtime.now() - runtime.settings.tiers.archive_seconds
     archived, saved = runtime.store.checkpoints.archive(ref, before=before)
     return Done(freed_bytes=saved, archived=archived)
 
@@ -79,8 +69,13 @@ def clear_obsolete(runtime: Runtime, ref: SessionRef) -> Done:
     return Done(moves=_cleared(runtime, ref))
 
 
-STRATEGIES = (compress_warm, demote_unused, archive_checkpoints, clear_obsolete)
-"""What an optimisation tries, in this order, until the tiers are below `_OPTIMISE_SHARE`."""
+STRATEGIES: Mapping[str, Strategy] = {
+    "compress_warm": compress_warm,
+    "demote_unused": demote_unused,
+    "archive_checkpoints": archive_checkpoints,
+    "clear_obsolete": clear_obsolete,
+}
+"""By the names that `tiers.strategies` puts in order."""
 
 
 def collect(
@@ -100,7 +95,7 @@ def collect(
 def optimise(runtime: Runtime, ref: SessionRef, *, reason: str = "asked for") -> CollectionReport:
     """Make the tiers less full, or denser, one strategy after the other until that is enough.
 
-    Above `CLEANUP_SHARE` after all of them, the aggressive cleanup comes.
+    Above `tiers.cleanup_share` after all of them, the aggressive cleanup comes.
     """
     with telemetry.operation("optimise_files", {telemetry.CONVERSATION: ref.session_id}) as span:
         report = _optimised(runtime, ref, reason=reason)
@@ -116,7 +111,7 @@ def _to_rest(runtime: Runtime, ref: SessionRef) -> tuple[TierMove, ...]:
     rest = kept.returns.rest(ref.key, now=runtime.now(), files=files, rules=rules)
     if files <= rest.files:
         return ()
-    return _changed(runtime, ref, lambda tiers: policy.to_rest(tiers, rest), counts={})
+    return _changed(runtime, ref, lambda tiers: policy.to_rest(tiers, rest, rules), counts={})
 
 
 def _about(report: CollectionReport) -> dict[str, object]:
@@ -132,14 +127,14 @@ def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionR
     done = Done()
     ran: list[str] = []
     utilisation = _utilisation(runtime, ref)
-    for strategy in STRATEGIES:
-        if utilisation < _OPTIMISE_SHARE:
+    for name in rules.strategies:
+        if utilisation < rules.optimise_share:
             break
-        step = strategy(runtime, ref)
+        step = STRATEGIES[name](runtime, ref)
         done = Done((*done.moves, *step.moves), done.freed_bytes + step.freed_bytes, done.archived + step.archived)
-        ran.append(strategy.__name__)
+        ran.append(name)
         utilisation = _utilisation(runtime, ref)
-    if utilisation > CLEANUP_SHARE:
+    if utilisation > rules.cleanup_share:
         cleaned = _changed(runtime, ref, lambda tiers: policy.clean_up(tiers, rules), counts={"cleanups": 1})
         packed = compress_warm(runtime, ref)
         done = Done((*done.moves, *cleaned), done.freed_bytes + packed.freed_bytes, done.archived)
@@ -166,26 +161,26 @@ def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) 
     times = runtime.store.kept_files.times(ref)
     utilisation = _utilisation(runtime, ref)
     reports: list[CollectionReport] = []
-    is_crowded = utilisation > _ALERT_SHARE
+    is_crowded = utilisation > rules.alert_share
     if is_crowded != (times.crowded_at is not None):
         since = now if is_crowded else None
         runtime.store.kept_files.change(ref, _same, rules=rules, times={"crowded_at": since})
     if is_crowded and times.crowded_at is None:
         runtime.report(
             EventName.FILES_CROWDED,
-            f"hot and warm are {utilisation:.0%} full, above {_ALERT_SHARE:.0%}: a collection comes now",
+            f"hot and warm are {utilisation:.0%} full, above {rules.alert_share:.0%}: a collection comes now",
             session_id=ref.session_id,
             utilisation=round(utilisation, 3),
         )
-    is_early = is_crowded and _is_due(times.collected_at, now, _EARLY_SECONDS)
-    if is_early or _is_due(times.collected_at, now, COLLECT_SECONDS):
-        reason = f"every {COLLECT_SECONDS:g} s" if not is_crowded else f"{utilisation:.0%} full"
+    is_early = is_crowded and _is_due(times.collected_at, now, min(_EARLY_SECONDS, rules.collect_seconds))
+    if is_early or _is_due(times.collected_at, now, rules.collect_seconds):
+        reason = f"every {rules.collect_seconds:g} s" if not is_crowded else f"{utilisation:.0%} full"
         reports.append(collect(runtime, ref, reason=reason, roots=roots))
     _to_rest(runtime, ref)
     utilisation = _utilisation(runtime, ref)
-    is_time = _is_due(times.optimised_at, now, _OPTIMISE_SECONDS)
-    if is_time or (utilisation >= _OPTIMISE_SHARE and _is_due(times.optimised_at, now, COLLECT_SECONDS)):
-        reason = f"every {_OPTIMISE_SECONDS:g} s" if is_time else f"{utilisation:.0%} full"
+    is_time = _is_due(times.optimised_at, now, rules.optimise_seconds)
+    if is_time or (utilisation >= rules.optimise_share and _is_due(times.optimised_at, now, rules.collect_seconds)):
+        reason = f"every {rules.optimise_seconds:g} s" if is_time else f"{utilisation:.0%} full"
         reports.append(optimise(runtime, ref, reason=reason))
     return tuple(reports)
 

@@ -96,6 +96,7 @@ def tiers_of(found: Mapping[str, Columns]) -> Tiers:
                 accessed_at=row["accessed_at"],
                 order=row["access_order"],
                 accesses=row["accesses"],
+                size=row["size"],
                 pinned=bool(row["pinned"]),
             )
             for path, row in found.items()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import PinLimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from langchain_tiered_memory.runs.files.accesses import Rest
     from langchain_tiered_memory.settings.runs import TierRule, TierSettings
@@ -31,6 +31,7 @@ class Placed:
     order: int
     """The number of its last access in the session: who came first, whatever the clock says."""
     accesses: int = 1
+    size: int = 0
     pinned: bool = False
 
 
@@ -58,12 +59,20 @@ class Tiers:
         return Tiers({name: one for name, one in self.files.items() if name != path}, self.reasons)
 
 
+EVICTIONS: Mapping[str, Callable[[Placed], tuple[float, ...]]] = {
+    "least_recently_used": lambda one: (one.order,),
+    "least_often_used": lambda one: (one.accesses, one.order),
+    "largest": lambda one: (-one.size, one.order),
+}
+"""By the name of a policy, the sort key of files: the first one leaves first."""
+
+
 _DOUBLED_SECONDS = 100.0
 """A file that was opened twice as often as another is held as if it was opened so much later: what is read once leaves
 before what a run comes back to, and an old favourite leaves all the same. Of 0 to 3,600 s, 80 to 140 lost fewest."""
 
 
-def access(tiers: Tiers, path: str, *, now: float, order: int, rules: TierSettings) -> Tiers:
+def access(tiers: Tiers, path: str, *, now: float, order: int, size: int, rules: TierSettings) -> Tiers:
     """The state after a file was opened: it is in hot, or below where pinned files leave no place there."""
     known = tiers.files.get(path)
     file = Placed(
@@ -72,6 +81,7 @@ def access(tiers: Tiers, path: str, *, now: float, order: int, rules: TierSettin
         accessed_at=now,
         order=order,
         accesses=known.accesses + 1 if known is not None else 1,
+        size=size,
         pinned=known is not None and known.pinned,
     )
     return _enter(tiers.without(path), file, "hot", "opened", rules)
@@ -112,26 +122,28 @@ def collect(tiers: Tiers, *, now: float, rules: TierSettings) -> Tiers:
     return tiers
 
 
-def to_rest(tiers: Tiers, rest: Rest) -> Tiers:
+def to_rest(tiers: Tiers, rest: Rest, rules: TierSettings) -> Tiers:
     """The state with no more files in hot and warm than they are to rest at; who leaves is in warm."""
     while tiers.count("hot") + tiers.count("warm") > rest.files:
         free = [one for one in tiers.of("warm") if not one.pinned]
         if not free:
             break
-        leaving = max(free, key=lambda one: one.order) if rest.newest_first else min(free, key=_last_wanted)
+        leaving = max(free, key=lambda one: one.order) if rest.newest_first else min(free, key=_resting(rules))
         tiers = tiers.put(replace(leaving, tier="cold"), "rest")
     return tiers
 
 
-def _last_wanted(file: Placed) -> tuple[float, int]:
-    return file.accessed_at + _DOUBLED_SECONDS * math.log2(max(file.accesses, 1)), file.order
+def _resting(rules: TierSettings) -> Callable[[Placed], tuple[float, ...]]:
+    if rules.eviction != "least_recently_used":
+        return EVICTIONS[rules.eviction]
+    return lambda one: (one.accessed_at + _DOUBLED_SECONDS * math.log2(max(one.accesses, 1)), one.order)
 
 
 def clean_up(tiers: Tiers, rules: TierSettings) -> Tiers:
     """The state after the aggressive cleanup: hot and warm hold what it leaves, or their pinned files."""
-    while tiers.count("hot") > rules.hot.files_after_cleanup and (file := _first_to_go(tiers, "hot")):
+    while tiers.count("hot") > rules.hot.files_after_cleanup and (file := _first_to_go(tiers, "hot", rules)):
         tiers = _enter(tiers.without(file.path), file, "warm", "cleanup", rules)
-    while tiers.count("warm") > rules.warm.files_after_cleanup and (file := _first_to_go(tiers, "warm")):
+    while tiers.count("warm") > rules.warm.files_after_cleanup and (file := _first_to_go(tiers, "warm", rules)):
         tiers = tiers.put(replace(file, tier="cold"), "cleanup")
     return tiers
 
@@ -139,10 +151,10 @@ def clean_up(tiers: Tiers, rules: TierSettings) -> Tiers:
 def fit(tiers: Tiers, rules: TierSettings) -> Tiers:
     """The state within limits that may have been lowered since it was written: pinned files go last."""
     while tiers.count("hot") > rules.hot.files:
-        file = _first_to_go(tiers, "hot") or min(tiers.of("hot"), key=_order)
+        file = _first_to_go(tiers, "hot", rules) or min(tiers.of("hot"), key=EVICTIONS[rules.eviction])
         tiers = tiers.put(replace(file, tier="warm"), "limits")
     while tiers.count("warm") > rules.warm.files:
-        file = _first_to_go(tiers, "warm") or min(tiers.of("warm"), key=_order)
+        file = _first_to_go(tiers, "warm", rules) or min(tiers.of("warm"), key=EVICTIONS[rules.eviction])
         tiers = tiers.put(replace(file, tier="cold"), "limits")
     return tiers
 
@@ -176,7 +188,7 @@ def _enter(tiers: Tiers, file: Placed, tier: Tier, reason: MoveReason, rules: Ti
         return tiers.put(replace(file, tier="cold"), reason)
     below: Tier = "warm" if tier == "hot" else "cold"
     if tiers.count(tier) >= rule.files:
-        leaving = _first_to_go(tiers, tier)
+        leaving = _first_to_go(tiers, tier, rules)
         if leaving is None:
             return _enter(tiers, file, below, reason, rules)
         tiers = _enter(tiers.without(leaving.path), leaving, below, "least_recently_used", rules)
@@ -188,10 +200,6 @@ def _bounded(rules: TierSettings) -> tuple[tuple[Tier, TierRule], ...]:
     return ("hot", rules.hot), ("warm", rules.warm)
 
 
-def _first_to_go(tiers: Tiers, tier: Tier) -> Placed | None:
-    """The file that was opened longest ago, of those that are not pinned."""
-    return min((one for one in tiers.of(tier) if not one.pinned), key=_order, default=None)
-
-
-def _order(file: Placed) -> int:
-    return file.order
+def _first_to_go(tiers: Tiers, tier: Tier, rules: TierSettings) -> Placed | None:
+    free = (one for one in tiers.of(tier) if not one.pinned)
+    return min(free, key=EVICTIONS[rules.eviction], default=None)

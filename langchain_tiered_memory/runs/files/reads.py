@@ -46,7 +46,7 @@ class RunTimes:
     collected_at: float | None = None
     optimised_at: float | None = None
     crowded_at: float | None = None
-    """Since when the tiers are crowded; `None` while they are not."""
+    """Since when the tiers are fuller than `alert_share`; `None` while they are not."""
     figures: Mapping[str, int] | None = None
     """Counts by name, such as `opened_hot`, `promotions`, `collections`."""
 

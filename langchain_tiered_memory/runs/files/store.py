@@ -89,7 +89,7 @@ class KeptFiles(KeptFilePacking):
                 since = before["access_order"]
                 came_back = opened_since(connection, ref.key, since) if before["tier"] != "hot" else 0
             tiers = policy.fit(tiers_of(found), rules)
-            tiers = policy.access(tiers, seen.path, now=now, order=order, rules=rules)
+            tiers = policy.access(tiers, seen.path, now=now, order=order, size=seen.size, rules=rules)
             if pinned:
                 tiers = policy.pin(tiers, seen.path, rules)
             moves = moves_between(found, tiers)

@@ -263,12 +263,6 @@ def _tokens(nodes: Sequence[Node]) -> int:
     return sum(node.tokens for node in nodes)
 
 
-_LEAST_SELECTED_TOKENS = 2000
-"""With less room than this the original selection shows the top level alone."""
-_LEVEL_2_SHARE = 0.6
-"""Of the room of the original selection, for recent level-2 summaries."""
-
-
 def selected(
     top: Node | None,
     level_2: Sequence[Node],
@@ -276,20 +270,22 @@ def selected(
     *,
     room: int,
     before_facts: int,
+    threshold: int,
+    share: float,
 ) -> tuple[Node, ...]:
     """The selection that this package's design began with: no cover, but the levels in a fixed order of preference.
 
-    With less than `_LEAST_SELECTED_TOKENS` before facts the top level alone; else recent level-2 summaries within 60 %
-    of them, then the top level, then recent level-1 summaries that no chosen level 2 covers. Source: the algorithm
+    With less than `threshold` tokens before facts the top level alone; else recent level-2 summaries within `share` of
+    them, then the top level, then recent level-1 summaries that no chosen level 2 covers. Source: the algorithm
     `selectOptimalContext` of the hierarchical-compression design.
 
     `top` is the newest summary of the highest level above 2; those of levels 2 and 1 come newest first. `before_facts`
     are the tokens of `room`, and of what else stands for older history.
     """
-    if before_facts < _LEAST_SELECTED_TOKENS and top is not None:
+    if before_facts < threshold and top is not None:
         return (top,) if top.tokens <= room else ()
     chosen: list[Node] = []
-    left = min(round(before_facts * _LEVEL_2_SHARE), room)
+    left = min(round(before_facts * share), room)
     for node in level_2:
         if node.tokens > left:
             break

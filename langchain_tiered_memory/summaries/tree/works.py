@@ -48,8 +48,6 @@ _FACTS_BESIDE = 500
 _MAX_DOUBLINGS = 30
 _LEAST_WAIT_SECONDS = 1.0
 """Before a summary is looked at again, whatever the settings say: the same moment would bring the same failure."""
-_LONGEST_WAIT_SECONDS = 3600.0
-"""Between attempts, and between remakes of a degraded summary."""
 
 _LOOKED_AT = 1_000
 """Statements that are compared with the messages, the newest: what is changed or done is mostly recent."""
@@ -95,7 +93,7 @@ def read_work(runtime: Runtime, ref: SessionRef, summary: Summary) -> Work | Non
     if len(sources) < len(summary.sources):
         missing = len(summary.sources) - len(sources)
         error = CondensationError(f"{missing} of the {len(summary.sources)} things that it covers cannot be read")
-        wait = max(_LONGEST_WAIT_SECONDS, _LEAST_WAIT_SECONDS)
+        wait = max(runtime.settings.tree.max_backoff_seconds, _LEAST_WAIT_SECONDS)
         put_off(runtime, ref, summary, error, wait_seconds=wait)
         return None
     job = _job(runtime, ref, summary, sources=sources, facts=facts, participants=participants)
@@ -213,7 +211,7 @@ def _wait_seconds(runtime: Runtime, summary: Summary) -> float:
     """Before the next attempt."""
     settings = runtime.settings.tree
     doubled: float = settings.backoff_seconds * 2.0 ** min(max(summary.attempts - 1, 0), _MAX_DOUBLINGS)
-    return max(min(doubled, _LONGEST_WAIT_SECONDS), _LEAST_WAIT_SECONDS)
+    return max(min(doubled, settings.max_backoff_seconds), _LEAST_WAIT_SECONDS)
 
 
 def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceText, ...]:
@@ -288,7 +286,7 @@ def _written(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> Writte
         kept_identifiers=kept_share(texts, text),
         information_loss=information_loss(texts, text),
         source_digest=sources_digest([(source.id, source.text) for source in job.sources]),
-        passages=passage_drafts(text),
+        passages=passage_drafts(text, max_words=runtime.settings.recall.passage_words),
         degraded=condensed.degraded,
         by_rules=condensed.by_rules,
         error=condensed.error,

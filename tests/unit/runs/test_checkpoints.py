@@ -208,9 +208,8 @@ def test_files_within_the_allowed_folders_are_summed_and_no_others(call_style: C
     assert {unread[one] for one in ("link", "../outside/secret", "/etc/hostname")} == {"outside the allowed folders"}
 
 
-def test_only_so_many_files_are_summed_the_latest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langchain_tiered_memory.runs.checkpoints.MAX_FILES", 2)
-    with memory_with(roots=(str(tmp_path),)) as memory:
+def test_only_so_many_files_are_summed_the_latest_first(tmp_path: Path) -> None:
+    with memory_with(roots=(str(tmp_path),), max_files=2) as memory:
         for number in range(4):
             (tmp_path / f"f{number}").write_text(str(number))
             memory.session("s").add_messages(reads(f"f{number}", number))

@@ -14,6 +14,9 @@ from langchain_tiered_memory.context.compaction.pruning import (
     score,
     verdict,
 )
+from langchain_tiered_memory.settings import GuardSettings
+
+SETTINGS = GuardSettings()
 
 
 def item(
@@ -48,7 +51,7 @@ def item(
 
 
 def pruned(items: list[PruneItem], target: int) -> Pruned:
-    return prune(items, target_tokens=target)
+    return prune(items, target_tokens=target, settings=SETTINGS)
 
 
 items_of_a_context = st.lists(
@@ -168,6 +171,8 @@ def test_the_threshold_rises_in_steps_past_the_last_score_that_went() -> None:
     assert pruned(items, 200).threshold == 30
     assert pruned(items, 100).threshold == 40
     assert pruned(items, 99).threshold == 70
+    steps_of_ten = prune(items, target_tokens=99, settings=GuardSettings(score_threshold=35, score_step=10))
+    assert steps_of_ten.threshold == 75
 
 
 def test_of_equal_scores_the_older_goes() -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from langchain_tiered_memory.errors import PinLimitError, SettingsError
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.accesses import CLEANUP_SHARE, Rest, Returns
-from langchain_tiered_memory.runs.files.collecting import COLLECT_SECONDS
+from langchain_tiered_memory.runs.files.accesses import Rest, Returns
 from langchain_tiered_memory.runs.files.policy import Tiers
 from langchain_tiered_memory.settings import TierRule, TierSettings
 from tests.file_builders import small_rules, within_limits
@@ -27,7 +26,7 @@ def opened(paths: Sequence[str], *, rules: TierSettings = RULES, tiers: Tiers | 
     tiers = tiers if tiers is not None else Tiers({})
     start = max((one.order for one in tiers.files.values()), default=0) + 1
     for number, path in enumerate(paths):
-        tiers = policy.access(tiers, path, now=now + number, order=start + number, rules=rules)
+        tiers = policy.access(tiers, path, now=now + number, order=start + number, size=10, rules=rules)
     return tiers
 
 
@@ -39,7 +38,8 @@ def test_the_limits_and_times_are_those_of_the_seed() -> None:
     rules = TierSettings()
     assert (rules.hot.files, rules.hot.seconds, rules.hot.files_after_cleanup) == (20, 600, 10)
     assert (rules.warm.files, rules.warm.seconds, rules.warm.files_after_cleanup) == (30, 3600, 15)
-    assert (COLLECT_SECONDS, CLEANUP_SHARE) == (300, 0.90)
+    assert (rules.collect_seconds, rules.optimise_seconds, rules.log_seconds) == (300, 900, 600)
+    assert (rules.optimise_share, rules.alert_share, rules.cleanup_share) == (0.75, 0.80, 0.90)
 
 
 def test_an_opened_file_is_hot_and_the_one_opened_longest_ago_makes_room() -> None:
@@ -106,11 +106,13 @@ def test_what_leaves_hot_by_its_time_sends_nobody_out_of_warm_before_his() -> No
 
 def test_of_more_than_is_needed_the_oldest_leaves_and_what_was_opened_often_is_as_if_opened_later() -> None:
     tiers = opened("aabcdefg")
-    assert tier(policy.to_rest(tiers, Rest(5)), "cold") == set("bc")
-    assert tier(policy.to_rest(tiers, Rest(5, newest_first=True)), "cold") == set("cd")
-    assert tier(policy.to_rest(tiers, Rest(0)), "hot") == set("efg")
+    assert tier(policy.to_rest(tiers, Rest(5), RULES), "cold") == set("bc")
+    assert tier(policy.to_rest(tiers, Rest(5, newest_first=True), RULES), "cold") == set("cd")
+    assert tier(policy.to_rest(tiers, Rest(0), RULES), "hot") == set("efg")
     late = opened("bcdefg", tiers=opened("aa"), now=1000.0)
-    assert tier(policy.to_rest(late, Rest(6)), "cold") == {"a"}
+    assert tier(policy.to_rest(late, Rest(6), RULES), "cold") == {"a"}
+    by_size = small_rules(eviction="largest")
+    assert tier(policy.to_rest(tiers, Rest(6), by_size), "cold") == {"a"}
 
 
 def rest_after(distances: Sequence[int], *, files: int = 50, now: float = 0.0) -> Rest:
@@ -149,7 +151,7 @@ def test_a_scan_ends_when_something_comes_back() -> None:
 def test_a_clock_that_goes_back_sends_nothing_down_and_keeps_the_order() -> None:
     tiers = opened("abc", now=1000.0)
     assert policy.collect(tiers, now=5.0, rules=RULES).files == tiers.files
-    tiers = policy.access(tiers, "d", now=1.0, order=9, rules=RULES)
+    tiers = policy.access(tiers, "d", now=1.0, order=9, size=1, rules=RULES)
     assert tier(tiers, "warm") == {"a"}
 
 
@@ -176,9 +178,22 @@ def test_lowered_limits_are_put_in_force_pins_last() -> None:
     assert (fitted.count("hot"), fitted.count("warm")) == (1, 1)
 
 
+def test_the_order_of_eviction_is_a_table() -> None:
+    tiers = opened("abcbcbc", rules=small_rules(eviction="least_often_used"))
+    tiers = opened("d", rules=small_rules(eviction="least_often_used"), tiers=tiers)
+    assert tier(tiers, "warm") == {"a"}
+    rules = small_rules(eviction="largest")
+    sized = Tiers({})
+    for order, (path, size) in enumerate([("a", 5), ("b", 500), ("c", 50), ("d", 1)], start=1):
+        sized = policy.access(sized, path, now=0.0, order=order, size=size, rules=rules)
+    assert tier(sized, "warm") == {"b"}
+
+
 def test_a_cleanup_that_would_leave_more_than_a_tier_holds_is_no_rule() -> None:
     with pytest.raises(SettingsError, match="cleanup"):
         TierRule(files=3, seconds=1.0, files_after_cleanup=4)
+    with pytest.raises(SettingsError, match="each strategy once"):
+        TierSettings(strategies=("demote_unused", "demote_unused"))
 
 
 def test_settings_that_went_are_told_of_and_left_out() -> None:
@@ -214,7 +229,7 @@ class Run:
         self.known: set[str] = set()
 
     def open(self, path: str) -> None:
-        self.tiers = policy.access(self.tiers, path, now=self.now, order=self.order, rules=self.rules)
+        self.tiers = policy.access(self.tiers, path, now=self.now, order=self.order, size=self.order, rules=self.rules)
         self.known.add(path)
         has_place = len(self.pinned) < self.rules.hot.files or path in self.pinned
         assert self.tiers.files[path].tier == ("hot" if has_place else "warm")
@@ -242,7 +257,7 @@ class Run:
 
     def rest(self, files: int) -> None:
         in_hot = self.tiers.count("hot")
-        self.tiers = policy.to_rest(self.tiers, Rest(files, newest_first=bool(files % 2)))
+        self.tiers = policy.to_rest(self.tiers, Rest(files, newest_first=bool(files % 2)), self.rules)
         assert self.tiers.count("hot") == in_hot
         assert in_hot + self.tiers.count("warm") <= max(files, in_hot)
 
