@@ -89,13 +89,14 @@ def recall(
     ranked = judged.worth_quoting() if said_at is not None else judged.hidden
     offers = offers_of(found, ranked, judged.best, code_room=code_room)
     headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
-    replaced: dict[int, tuple[Fact, ...]] = {}
+    replaced: dict[int, Sequence[Fact]] = {}
 
     def with_replaced(quotes: Sequence[Quoted]) -> tuple[Quoted, ...]:
         seen = shown | {one.entry.seq for one in quotes}
         asked = [one.entry.seq for one in quotes if one.entry.seq not in replaced]
         if asked:
-            replaced.update(dict.fromkeys(asked, ()) | runtime.store.facts.replaced(ref, asked))
+            known = runtime.store.facts.replaced(ref, asked)
+            replaced.update((seq, known.get(seq, ())) for seq in asked)
         since = ((one, replaced.get(one.entry.seq, ())) for one in quotes)
         return tuple(replace(one, replaced_by=_told(later, seen, filters)) for one, later in since)
 
