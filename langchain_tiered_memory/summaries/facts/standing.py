@@ -73,9 +73,9 @@ def _within(whole: str, clause: str) -> str:
 def _or_alone(said: str | None, fact: Fact) -> str | None:
     """What is said with what it needs, else the fact alone, unless it begins with a word for what nobody sees.
 
-    What was settled, or names a figure or a choice, is told even so.
+    What was settled is told even so.
     """
-    is_told = said is not None or (leans(fact.text) and not fact.value and fact.kind not in _SETTLED)
+    is_told = said is not None or (leans(fact.text) and fact.kind not in _SETTLED)
     return said if is_told else fact.text
 
 
