@@ -150,6 +150,9 @@ def test_a_calibration_is_kept_by_model_and_counter(store: SqlStore) -> None:
     store.plans.set_calibration("mod\0el", "c", ratio=0.5, samples=1)
     assert store.plans.calibration(long, "c") == (1.25, 3)
     assert store.plans.calibration("mod\0el", "c") == (0.5, 1)
+    assert store.windows.of_model("mod\0el", "c") == (None, 0.5)
+    store.windows.learn("mod\0el", 900, 0.0)
+    assert store.windows.of_model("mod\0el", "c") == (900, 0.5)
 
 
 def test_the_inspection_reads_everything(store: SqlStore) -> None:

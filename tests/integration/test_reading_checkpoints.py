@@ -121,3 +121,12 @@ def test_a_task_that_waits_has_no_messages_yet() -> None:
         session.add_messages(turn(2))
         found = store_of(memory).transcript.by_seq(ref_of(session), [1, 2, 3, 4])
         assert [entry.task for entry in found] == [None, None, "lift", "lift"]
+
+
+def test_what_a_caller_changes_in_a_checkpoint_is_in_no_later_one() -> None:
+    with saving_each_task() as memory:
+        session = memory.session("s")
+        session.add_messages(conversation(3))
+        made = session.checkpoint("mine", project={"open": {"hall": 1}})
+        made.project_state["given"]["open"]["hall"] = 99
+        assert session.checkpoint("later").project_state["given"] == {"open": {"hall": 1}}

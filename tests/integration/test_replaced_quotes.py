@@ -83,3 +83,16 @@ def test_what_was_forgotten_replaces_nothing() -> None:
         found = quoted(session)
     assert OLD in found
     assert "8443" not in found
+
+
+def test_a_question_that_brings_its_reply_says_that_it_was_replaced() -> None:
+    asked = "Zinc marmalade quartz pelican, which number shall I use?"
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage(asked, name="Ann"), HumanMessage(OLD, name="Bob"), *talk(9)])
+        session.add_messages([HumanMessage(NEW, name="Bob"), *talk(9)])
+        session.flush()
+        runtime = session.core.runtime
+        said = "I had zinc marmalade quartz pelican for breakfast today."
+        text = recall(runtime, ref_of(session), said, room=150, code_room=9, shown=frozenset(), said_at=99).text
+        assert f"Bob: {OLD} (replaced since: " in text

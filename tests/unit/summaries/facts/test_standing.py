@@ -53,3 +53,16 @@ def test_an_item_stands_with_its_list_and_what_announces_it() -> None:
     found = alone("My smoothie takes:\n- 60 g plain yogurt\n- 20 g raspberries\n- 80 g strawberries\n", "20 g")
     assert found is not None
     assert found.startswith("My smoothie takes: 60 g plain yogurt; 20 g raspberries")
+
+
+def test_an_item_of_a_list_that_has_no_room_keeps_its_own_words() -> None:
+    items = "; ".join(
+        f"the {name} stands in the northern hall of the old mill" for name in ("lathe", "loom", "press", "kiln")
+    )
+    found = alone(f"Here is where things are: {items}; the pager number is 555-0199.", "555-0199")
+    assert found is not None
+    assert "555-0199" in found
+
+
+def test_what_was_decided_is_listed_whoever_they_are() -> None:
+    assert alone("They decided to use Postgres for billing.", "Postgres") == "They decided to use Postgres for billing"

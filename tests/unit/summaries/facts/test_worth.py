@@ -106,3 +106,10 @@ def test_what_a_note_says_with_more_is_not_said_beside_it() -> None:
     (goal,) = read_facts(talk, goal_seq=1)
     (note,) = facts_written("- [keep] The user's task: help to pack the larch panels for Oslo", talk)
     assert chosen_facts([goal, note], room=99, count_text=words) == [note]
+
+
+def test_what_one_person_says_stands_beside_what_another_says_with_more() -> None:
+    one = entry(1, "My visa is valid until 3 May.", name="Ana")
+    other = entry(2, "My visa for Portugal is not valid until 3 May.", name="Ben")
+    shown = chosen_facts(read_facts([one, other], goal_seq=9), room=99, count_text=words)
+    assert {fact.speaker for fact in shown} == {"Ana", "Ben"}
