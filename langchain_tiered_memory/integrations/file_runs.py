@@ -83,7 +83,7 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
             raise SettingsError(msg)
         self._runs = _Runs(memory, roots=roots, critical=critical, track=track, user_key=user_key)
         counter = memory.core.runtime.counter
-        self.tools = [open_file_tool(self._runs.of, max_tokens=max_tokens, count=counter.count_text)]
+        self.tools = [_open_file_tool(self._runs.of, max_tokens=max_tokens, count=counter.count_text)]
 
     def before_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - of any agent
         """Take up the session's run, or begin one: load what is critical."""
@@ -224,7 +224,7 @@ class OpenFileInput(BaseModel):
     again: bool = Field(default=False, description="True shows the file although it is unchanged and shown already.")
 
 
-def open_file_tool(
+def _open_file_tool(
     run_of: Callable[[RunnableConfig], Run], *, max_tokens: int, count: Callable[[str], int]
 ) -> BaseTool:
     """The tool, whose results have at most `max_tokens` each."""
@@ -238,7 +238,7 @@ def open_file_tool(
             return f"{_quoted(path)} cannot be opened: {plain_label(str(error), max_chars=300)}"
         if opened.is_binary:
             return f"{_quoted(path)} is no text: {opened.file.size:,} bytes of something else."
-        return page_of(opened, start_line, max_tokens=max_tokens, count=count, again=again)
+        return _page_of(opened, start_line, max_tokens=max_tokens, count=count, again=again)
 
     async def aopen_file(path: str, config: RunnableConfig, start_line: int = 1, again: bool = False) -> str:  # noqa: FBT001, FBT002 - tools call by name
         return await off_loop(open_file, path, config, start_line, again)
@@ -248,7 +248,7 @@ def open_file_tool(
     )
 
 
-def page_of(
+def _page_of(
     opened: OpenedFile, start_line: int, *, max_tokens: int, count: Callable[[str], int], again: bool = False
 ) -> str:
     """A file's lines from `start_line` (from 1) on, as many whole ones as fit, behind a line that says what is shown.

@@ -80,7 +80,7 @@ def short_of(summary: Summary) -> str:
     A model put first what would be missed most, under each heading, so the first of each are shown; of what rules
     wrote, the statements that tell most.
     """
-    return (_short_by_order if _is_of_model(summary) else _short_by_worth)(summary.text[:_MOST_CHARS])
+    return (_short_by_order if _is_of_model(summary) else _short_by_worth)(text_of(summary)[:_MOST_CHARS])
 
 
 def _is_of_model(summary: Summary) -> bool:
@@ -184,7 +184,7 @@ def joint_headline(
 
 def _heads(summary: Summary) -> tuple[str, ...]:
     """The statements of a summary that tell most, each on one line with who said it, the best first."""
-    return (_heads_by_order if _is_of_model(summary) else _heads_by_worth)(summary.text[:_MOST_CHARS])
+    return (_heads_by_order if _is_of_model(summary) else _heads_by_worth)(text_of(summary)[:_MOST_CHARS])
 
 
 @read_once

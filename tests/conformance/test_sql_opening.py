@@ -122,7 +122,7 @@ def test_a_file_of_another_program_is_refused_and_left_as_it_was(tmp_path: Path)
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
-    with pytest.raises(NotOurDatabaseError, match="no database of ours, or is damaged"):
+    with pytest.raises(NotOurDatabaseError, match="not a database of this package, or is damaged"):
         open_store(path)
     assert path.read_bytes() == content
 

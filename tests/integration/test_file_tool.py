@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.integrations.file_runs import FileRunMiddleware, end_run_node, page_of, start_run_node
+from langchain_tiered_memory.integrations.file_runs import FileRunMiddleware, _page_of, end_run_node, start_run_node
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from tests.agent_builders import THREAD, ToolModel, open_memory
 from tests.call_styles import CALL_STYLES, CallStyle
@@ -196,11 +196,11 @@ def test_pages_of_a_file_are_all_of_it(folder: Path) -> None:
         long = memory.run("s", roots=[str(folder)]).open("long.py")
     lines, start = [], 1
     while start <= 60:
-        page = page_of(opened, start, max_tokens=60, count=lambda text: len(text) // 4)
+        page = _page_of(opened, start, max_tokens=60, count=lambda text: len(text) // 4)
         lines += page.splitlines()[1:]
         start = len(lines) + 1
     assert "\n".join(lines) + "\n" == LINES
-    assert len(page_of(long, 1, max_tokens=200, count=lambda text: len(text) // 4)) < 400
+    assert len(_page_of(long, 1, max_tokens=200, count=lambda text: len(text) // 4)) < 400
 
 
 def test_lines_are_those_of_an_editor_and_what_cannot_be_shown_whole_says_how_to_go_on(folder: Path) -> None:
@@ -211,14 +211,14 @@ def test_lines_are_those_of_an_editor_and_what_cannot_be_shown_whole_says_how_to
     def count(text: str) -> int:
         return len(text) // 4
 
-    first = page_of(odd, 1, max_tokens=120, count=count)
+    first = _page_of(odd, 1, max_tokens=120, count=count)
     assert first.split("\n")[1:] == ["one\x0cstill one", "two"]
     assert "lines 1 to 2 of 4" in first
     assert "start_line 3" in first
-    third = page_of(odd, 3, max_tokens=120, count=count)
+    third = _page_of(odd, 3, max_tokens=120, count=count)
     assert "the first 120 of its 3000 characters" in third
     assert "start_line 4" in third
-    assert page_of(odd, 4, max_tokens=120, count=count).split("\n")[1:] == ["four"]
+    assert _page_of(odd, 4, max_tokens=120, count=count).split("\n")[1:] == ["four"]
 
 
 def test_of_a_large_file_no_more_than_a_few_pages_are_counted(folder: Path) -> None:
@@ -231,7 +231,7 @@ def test_of_a_large_file_no_more_than_a_few_pages_are_counted(folder: Path) -> N
         counted.append(len(text) // 4)
         return len(text) // 4
 
-    assert count(page_of(large, 100, max_tokens=200, count=count)) <= 200
+    assert count(_page_of(large, 100, max_tokens=200, count=count)) <= 200
     assert sum(counted) < 200 * 20
 
 

@@ -112,9 +112,9 @@ def seen_by_children(memory: TieredMemory) -> list[int]:
     return [one.result() for one in running]
 
 
-def check_parent(memory: TieredMemory) -> None:
+def check_parent(memory: TieredMemory, children: int = CHILDREN) -> None:
     """Everybody's messages are there, and the parent goes on."""
-    assert [len(memory.session(f"child{number}").messages()) for number in range(CHILDREN)] == [12] * CHILDREN
+    assert [len(memory.session(f"child{number}").messages()) for number in range(children)] == [12] * children
     session = memory.session("busy")
     session.add_messages([HumanMessage("the parent after its children")])
     assert session.messages()[-1].content == "the parent after its children"

@@ -37,6 +37,7 @@ from tests.memory_builders import (
     ref_of,
     small_levels,
     store_of,
+    summaries_of,
     tool_turn,
 )
 from tests.properties.test_cover import unaccounted
@@ -538,7 +539,8 @@ def test_a_view_shows_its_levels_and_its_recent_messages_and_names_what_is_betwe
     history, recent = context.section("history"), context.section("recent")
     assert history is not None
     assert recent is not None
-    found = {int(one) for one in re.findall(r", level (\d+)[],]", history.text)}  # a headline names no level
+    shown = {(int(one), int(other)) for one, other in re.findall(r"[[ ](\d+)-(\d+), ", history.text)}
+    found = {one.level for one in summaries_of(scene.session) if (one.first_seq, one.last_seq) in shown}
     assert found
     assert found <= levels
     assert len(recent.entry_ids) <= most + 4, "as many as asked for, up to the next border"

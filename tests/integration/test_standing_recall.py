@@ -22,6 +22,7 @@ from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.models.window_budget import ModelProfile
 from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.recall.worth import goes_on, judge
+from langchain_tiered_memory.summaries.tree.store import Tree
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import as_bytes, entries_of, open_memory, quick_settings, ref_of, tool_turn
 
@@ -349,6 +350,7 @@ def test_beside_what_was_said_summaries_leave_most_of_recalls_room_to_quotes(
         shown = recalled(memory.session("s").context(f"Whose are {word(10)}?", max_tokens=BUDGET))[-1]
         assert "[messages " not in shown, "what rules wrote is sentences of messages that are quoted"
     monkeypatch.setattr(recalling, "RULES", "a model in these tests")
+    monkeypatch.setattr(Tree, "has_written", lambda *_: True)
     shares = quick.context.shares.model_copy(update={"level_1_summaries": 0.5})
     context = quick.context.model_copy(update={"shares": shares, "cover_share": 0.01})
     with open_memory(settings=quick.model_copy(update={"context": context})) as memory:

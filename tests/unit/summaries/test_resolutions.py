@@ -10,6 +10,7 @@ from langchain_tiered_memory.summaries.resolutions import (
     joint_headline,
     short_of,
     shortened,
+    text_of,
 )
 from tests.unit.summaries.test_rendering import DAY, summary
 
@@ -84,7 +85,7 @@ Also said: 3 Jul 2023; Mel; Caro
 
 
 def test_a_chat_in_short_tells_no_mere_subjects_no_fillers_and_nothing_appended() -> None:
-    found = shortened(CHAT, share=0.7, ranked=by_worth)
+    found = shortened(text_of(summary(CHAT)), share=0.7, ranked=by_worth)
     assert "- Caroline (27 Jun 2023): I went to a counseling workshop in Oslo last Friday." in found
     assert not any(word in found for word in ("talked about", "agree", "Luna", "Also said", "Reply"))
 
@@ -120,7 +121,6 @@ def test_of_statements_that_tell_the_same_the_first_is_told_whoever_speaks_seldo
     said = "the bolts came late and the register says so."
     text = "\n".join(
         [
-            "Ann and the assistant talked about bolts.",
             f"- Ann: q0 {said}",
             f"- assistant: q9 {said}",
             *(f"- Ann: q{n} {said}" for n in (1, 2, 3)),
