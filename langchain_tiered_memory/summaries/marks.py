@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,21 @@ def without_marks(text: str) -> str:
 
 
 def as_merged(text: str) -> str:
-    """A summary as its merger reads it: with the marks of what must last, which is listed beside it."""
-    return without_name_notes(without_instead(text))
+    """A summary as the one above it is written from: without the points that must last, which are listed beside both.
+
+    Where it has no other points, it is these.
+    """
+    text = without_name_notes(without_instead(text))
+    if not is_kept(text):
+        return text
+    lines = text.splitlines()
+    others = [line for line in lines if line.strip() and not is_kept(line)]
+    told = [
+        line
+        for line, following in itertools.pairwise([*others, "#"])
+        if not (line.startswith("#") and following.startswith("#"))
+    ]
+    return "\n".join(told) if told else text
 
 
 def without_instead(text: str, known: Collection[int] = ()) -> str:

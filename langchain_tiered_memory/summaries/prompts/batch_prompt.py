@@ -1,7 +1,8 @@
 """Builds the prompt that asks for several summaries in one call.
 
-The instructions stand once, at the front, the same bytes each time. Of what stands around each message as little as
-tells who spoke and when: where messages are short, framing and instructions would be most of what a model reads.
+The instructions stand once, at the front, without rules and headings that nothing in the call has a use for. Of what
+stands around each message as little as tells who spoke and when: where messages are short, framing and instructions
+would be most of what a model reads.
 
 Behind an agent's request nothing in that can be marked, for its bytes must stay. So a stretch of messages is named by
 how its first one begins and by how many there are, where no other message begins so; else its texts are quoted.
@@ -16,13 +17,12 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.messages.message_text import text_of
-from langchain_tiered_memory.summaries.marks import as_merged
 from langchain_tiered_memory.summaries.prompts.building import (
     is_plain,
     kept_block,
     packaged_text,
     remarks,
-    shared_rules,
+    rules_for,
     title_and_people,
     words_of,
 )
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, SourceText
 
 
-_ALWAYS = ("thematic", "executive")
-"""Strategies of higher levels that are told whether or not a part has them, so that the bytes stay the same."""
 _NEWS_SECONDS = 3600.0
 """The time of a message is told where so much passed since the one before it, or another day began."""
 _ALIKE = "(nearly the same as an earlier message)"
@@ -53,20 +51,22 @@ _QUOTED_CHARS = (40, 80, 160, 320)
 take the first of them in many messages of an agent."""
 
 
-def batch_instructions(strategies: Sequence[str]) -> str:
-    """The fixed part of the prompt, for parts of these strategies; that of messages first."""
-    forms = "\n".join(
-        f"Headings of `{strategy}`: {', '.join(f'## {section.heading}' for section in FORMS[strategy])}."
-        for strategy in dict.fromkeys((*strategies[:1], *_ALWAYS, *strategies))
+def batch_instructions(jobs: Sequence[CondenseJob]) -> str:
+    """The part of the prompt that tells how to write `jobs`: the rules and headings that they have a use for."""
+    strategies = dict.fromkeys(job.strategy for job in jobs if not is_plain(job))
+    forms = "".join(
+        f"Headings of `{strategy}`: {', '.join(f'## {section.heading}' for section in FORMS[strategy])}.\n"
+        for strategy in strategies
     )
-    return packaged_text("batch").replace("{rules}", shared_rules(_RECORD)).replace("{forms}", forms)
+    rules = rules_for(jobs, _RECORD)
+    return packaged_text("batch").replace("{rules}", rules).replace("{forms}", f"\n{forms}" if forms else "")
 
 
 def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
     """System and human message that ask for all of `parts`."""
     jobs = [part.job for part in parts]
     text = "\n".join([*about(jobs), *kept_block(jobs), *(_part(part, number) for number, part in enumerate(parts, 1))])
-    return [SystemMessage(batch_instructions([job.strategy for job in jobs])), HumanMessage(text)]
+    return [SystemMessage(batch_instructions(jobs)), HumanMessage(text)]
 
 
 def about(jobs: Sequence[CondenseJob]) -> list[str]:
@@ -93,7 +93,7 @@ def part_tag(part: Part, number: int) -> str:
 
 def merged_lines(part: Part) -> list[str]:
     """Of what a part merges, those that were written before."""
-    given = (as_merged(one.text) for one in part.job.sources if one.id not in part.below)
+    given = (one.text for one in part.job.sources if one.id not in part.below)
     return [f"<{_EARLIER}>\n{neutralised_part(text)}" for text in given]
 
 
@@ -166,9 +166,9 @@ def flat(text: str) -> str:
     return " ".join(text[: 2 * _QUOTED_CHARS[-1]].split())[: _QUOTED_CHARS[-1]]
 
 
-def behind_instructions(strategies: Sequence[str]) -> str:
-    """The fixed part of the message."""
-    _, _, rules = batch_instructions(strategies).partition(_RULES_BEGIN)
+def behind_instructions(jobs: Sequence[CondenseJob]) -> str:
+    """The part of the message that tells how to write `jobs`."""
+    _, _, rules = batch_instructions(jobs).partition(_RULES_BEGIN)
     return f"{packaged_text('behind')}\n{_RULES_BEGIN}{rules}"
 
 
@@ -178,7 +178,7 @@ def build_behind(parts: Sequence[Part], shown: Shown) -> HumanMessage | None:
     bodies = [_body(part, shown) for part in parts]
     if not any(stretches for _, stretches in bodies):
         return None
-    lines = [behind_instructions([job.strategy for job in jobs]), *about(jobs), *kept_block(jobs)]
+    lines = [behind_instructions(jobs), *about(jobs), *kept_block(jobs)]
     for number, (part, (body, _)) in enumerate(zip(parts, bodies, strict=True), 1):
         lines += [part_tag(part, number), *body, *asked_again(part.job), "</part>"]
     return HumanMessage("\n".join(lines))

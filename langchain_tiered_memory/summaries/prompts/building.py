@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.summaries.facts.listing import line_of
-from langchain_tiered_memory.summaries.marks import as_merged
+from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.text.fencing import (
     MAX_NAME_CHARS,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 WORDS_PER_TOKEN = 0.75
 """Of English prose and of notes."""
+_LEFT_OUT = "[..."
+"""How what stands for text that is left out begins."""
 _EMPTY_GOES = "Leave out a section that would be empty."
 _PLAIN = " It is short: write plain bullets, without headings."
 _RECORD = "<source> elements"
@@ -48,6 +50,18 @@ def packaged_text(name: str) -> str:
 def shared_rules(record: str) -> str:
     """The rules that every prompt has; `record` is what it calls the texts that are condensed."""
     return packaged_text("rules").replace("{record}", record)
+
+
+def rules_for(jobs: Sequence[CondenseJob], record: str) -> str:
+    """The shared rules without those on marks that nothing in `jobs` has."""
+    sources = [source for job in jobs for source in job.sources]
+    unused = {
+        "- `[tool]`": not any(one.role in ("tool", "system") or TOOL_MARK in one.text for one in sources),
+        "- `<kept>`": not any(job.kept for job in jobs),
+        "- `[...]`": not any(_LEFT_OUT in one.text for one in sources),
+    }
+    rules = shared_rules(record).splitlines()
+    return "\n".join(rule for rule in rules if not unused.get(rule[: rule.find("`", 3) + 1], False))
 
 
 def instructions(strategy: str, *, custom: str | None = None) -> str:
@@ -161,8 +175,7 @@ def _fenced(job: CondenseJob, number: int) -> str:
         earlier = next((place for place, other in enumerate(job.sources, 1) if other.id == source.same_as), None)
         if earlier is not None:
             return f"{opening}>(says nearly the same as source {earlier})</source>"
-    text = source.text if job.level == 1 else as_merged(source.text)
-    return f"{opening}>\n{neutralised_source(text)}\n</source>"
+    return f"{opening}>\n{neutralised_source(source.text)}\n</source>"
 
 
 def _speaker(source: SourceText) -> str:

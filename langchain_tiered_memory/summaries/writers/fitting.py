@@ -12,17 +12,18 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
+from langchain_tiered_memory.summaries.tree.sizing import LEAST_TOKENS, target_and_cap
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, split_at_calls
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
-from langchain_tiered_memory.text.sentences import split_passages
+from langchain_tiered_memory.summaries.writers.ranking import is_filler
+from langchain_tiered_memory.text.sentences import sentences, split_passages
 from langchain_tiered_memory.text.truncation import head_and_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from langchain_tiered_memory.settings import TreeSettings
-    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part
 
 LEFT_OUT = "[... the middle is left out ...]"
 """Between head and tail. Without a figure, which a model might repeat as if somebody had said it."""
@@ -48,16 +49,26 @@ class Shortening:
         self._tree = tree
         self._count_text = count_text
 
-    def of(self, jobs: Sequence[CondenseJob]) -> list[CondenseJob]:
-        """The jobs as a model is shown them: the same ones where nothing in them is a tool's."""
+    def of(self, parts: Sequence[Part]) -> list[Part]:
+        """The parts of a call as a model is shown them; what merges others of the call goes by their sizes."""
         seen = set[str]()
-        return [self._of(job, seen) if job.level == 1 else job for job in jobs]
+        shown: list[Part] = []
+        for part in parts:
+            job = self._of(part.job, seen) if part.job.level == 1 else part.job
+            if part.below:
+                below = {one: shown[place].job.target_tokens for one, place in part.below.items()}
+                told = sum(below.get(source.id, source.tokens) for source in job.sources)
+                size = target_and_cap(self._tree.level(job.level), told)
+                job = replace(job, target_tokens=min(job.target_tokens, size.target_tokens))
+            shown.append(replace(part, job=job))
+        return shown
 
     def _of(self, job: CondenseJob, seen: set[str]) -> CondenseJob:
         sources = tuple(self._source(source, seen) for source in job.sources)
         told = sum(self._told(source) for source in sources)
         size = target_and_cap(self._tree.level(1), sum(source.tokens for source in sources))
-        target = min(job.target_tokens, target_and_cap(self._tree.level(1), told).target_tokens)
+        asked = max(target_and_cap(self._tree.level(1), told).target_tokens, LEAST_TOKENS)
+        target = min(job.target_tokens, asked)
         if sources == job.sources and target == job.target_tokens:
             return job
         return replace(
@@ -65,12 +76,14 @@ class Shortening:
         )
 
     def _told(self, source: SourceText) -> int:
-        """Tokens by which the length goes that is asked for."""
+        """Tokens by which the length goes that is asked for: what is said without small talk, and a line of tools."""
         start = _machine_start(source)
+        said = source.text[:start]
+        filler = sum(self._count_text(sentence) for sentence in sentences(said) if is_filler(sentence))
         if start is None:
-            return source.tokens
-        said = self._count_text(source.text[:start]) if start else 0
-        return min(source.tokens, said + _TOLD_TOKENS)
+            return max(source.tokens - filler, 0)
+        spoken = self._count_text(said) - filler if said else 0
+        return min(source.tokens, max(spoken, 0) + _TOLD_TOKENS)
 
     def _source(self, source: SourceText, seen: set[str]) -> SourceText:
         start = _machine_start(source)

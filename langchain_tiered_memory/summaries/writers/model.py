@@ -89,7 +89,7 @@ class ModelCondenser:
         Raises:
             CondensationError: when the model failed, or answered twice with something that is no summary.
         """
-        (job,) = self._shown([job])
+        job = self._shown([Part(job=job)])[0].job
         cap = max(1, min(job.max_tokens, job.source_tokens, self.answer_room() or job.max_tokens))
         job = replace(job, max_tokens=cap, target_tokens=max(1, min(job.target_tokens, cap)))
         answer = yield from self._summary(job, depth=0)
@@ -117,9 +117,12 @@ class ModelCondenser:
         last request of the session's agent is sent again with a message behind it where that is billed less; where it
         brings nothing, the usual call is made, and `report` told.
         """
-        jobs = self._shown([part.job for part in parts])
-        shown = [replace(part, job=job) for part, job in zip(parts, jobs, strict=True)]
-        behind = self._behind.written(parts, standing, usual=shown) if standing is not None else None
+        shown = self._shown(parts)
+        whole = [
+            replace(one, job=replace(one.job, target_tokens=min(one.job.target_tokens, two.job.target_tokens)))
+            for one, two in zip(parts, shown, strict=True)
+        ]
+        behind = self._behind.written(whole, standing, usual=shown) if standing is not None else None
         tried = (yield from behind) if behind is not None else None
         if tried is not None and tried.answers is not None:
             return tried.answers
@@ -147,8 +150,8 @@ class ModelCondenser:
         answers = [replace(one, refused=(*two, *one.refused)) for one, two in zip(answers, before, strict=True)]
         return [replace(answers[0], spent=answers[0].spent + lost), *answers[1:]]
 
-    def _shown(self, jobs: Sequence[CondenseJob]) -> list[CondenseJob]:
-        return self._shortening.of(jobs) if self._shortening is not None else list(jobs)
+    def _shown(self, parts: Sequence[Part]) -> list[Part]:
+        return self._shortening.of(parts) if self._shortening is not None else list(parts)
 
     def _summary(self, job: CondenseJob, *, depth: int) -> Flow[Answer]:
         """One call where the job fits into the window, else its parts and their merging."""

@@ -33,7 +33,7 @@ def part(*messages: HumanMessage | AIMessage | ToolMessage, at: float = 1.7e9, a
 def asked(parts: list[Part], *messages: object) -> str:
     found = build_behind(parts, shown(*messages))
     assert found is not None
-    return str(found.text).removeprefix(behind_instructions(["detailed"]))
+    return str(found.text).removeprefix(behind_instructions([part.job for part in parts]))
 
 
 HELLO, ANSWER, THANKS = (

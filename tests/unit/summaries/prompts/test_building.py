@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.summaries.prompts.building import build_prompt, build_repair, instructions
+from langchain_tiered_memory.summaries.marks import as_merged
+from langchain_tiered_memory.summaries.prompts.building import build_prompt, build_repair, instructions, rules_for
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.types.records import Fact
@@ -46,7 +47,7 @@ def test_a_whole_prompt_reads_as_it_did() -> None:
 def test_every_strategy_asks_for_its_sections_and_shares_the_rules(strategy: str) -> None:
     text = instructions(strategy)
     assert all(f"## {section.heading}\n" in text for section in FORMS[strategy])
-    assert "part of the record. Report them" in text
+    assert "part of the record: report them" in text
     assert "language" in text
 
 
@@ -87,7 +88,7 @@ def test_there_are_as_many_fences_as_sources_whatever_they_say(texts: list[str])
 def test_custom_instructions_take_the_place_of_ours_but_not_of_the_rules() -> None:
     text = instructions("concise", custom="Only haiku.\n{sections}")
     assert text.startswith("Only haiku.\nWrite these sections")
-    assert "part of the record. Report them" in text
+    assert "part of the record: report them" in text
     assert "## " not in instructions("concise", custom="Only haiku.")
 
 
@@ -106,7 +107,29 @@ def test_what_was_kept_of_one_message_stands_behind_its_number_once() -> None:
     assert "<kept>\n412: Olga is away\n698: The flatmate's e-bike takes 41 mg | The ear hurts\n</kept>" in shown
 
 
-def test_a_note_on_a_name_is_for_nobody_and_one_on_a_figure_stays() -> None:
-    written = "- [keep] Luna is a cat [not in the source: Luna].\n- It costs 940 euros [not in the source: 940]."
-    shown = human(job(written, level=2))
-    assert "- [keep] Luna is a cat.\n- It costs 940 euros [not in the source: 940]." in shown
+def test_a_merger_reads_no_notes_on_names_and_those_on_figures() -> None:
+    written = "- Luna is a cat [not in the source: Luna].\n- It costs 940 euros [not in the source: 940]."
+    assert as_merged(written) == "- Luna is a cat.\n- It costs 940 euros [not in the source: 940]."
+
+
+def test_a_merger_reads_what_is_not_listed_beside_it() -> None:
+    notes = "- [keep] Ana's visa: until 3 May"
+    written = f"## Key points\n{notes}\n- Ana packs for Ghent.\n\n## Decisions\n- [instead of 7] [keep] Rent: 940 euros"
+    assert as_merged(written) == "## Key points\n- Ana packs for Ghent."
+    assert as_merged(notes) == notes, "it has nothing else"
+    told = "## Key points\n\n- Ana packs."
+    assert as_merged(told) == told
+
+
+def test_rules_on_marks_are_told_where_something_has_them() -> None:
+    kept = Fact(id="1", kind="statement", text="Olga is away.", seq=412, at=0.0, subject="", by_model=True)
+    marks = ("- `[tool]`", "- `<kept>`", "- `[...]`")
+    for jobs, told in (
+        ([job("Hello.")], ()),
+        ([job("Hello."), job("- [tool] The log says 7.", level=2)], marks[:1]),
+        ([job("Hello.", kept=(kept,))], marks[1:2]),
+        ([job("first [... the middle is left out ...] last")], marks[2:]),
+    ):
+        rules = rules_for(jobs, "the parts").splitlines()
+        assert [mark for mark in marks if any(rule.startswith(mark) for rule in rules)] == list(told)
+        assert any(rule.startswith("- `[keep]`") for rule in rules)

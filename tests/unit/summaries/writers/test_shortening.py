@@ -13,7 +13,7 @@ from langchain_tiered_memory.models.token_counters import EstimatingCounter
 from langchain_tiered_memory.settings import TreeSettings
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.writers.fitting import LEFT_OUT, Shortening
-from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
+from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, SourceText
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Role
@@ -47,8 +47,8 @@ def job_of(*sources: SourceText, level: int = 1) -> CondenseJob:
 
 
 def shown(job: CondenseJob) -> CondenseJob:
-    (found,) = Shortening(tool_tokens=LIMIT, tree=TREE, count_text=COUNT).of([job])
-    return found
+    (found,) = Shortening(tool_tokens=LIMIT, tree=TREE, count_text=COUNT).of([Part(job=job)])
+    return found.job
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=1200)
@@ -107,8 +107,8 @@ REMINDER = "<note>\nWhenever you read a file you should consider whether it woul
 def test_what_tools_repeat_is_shown_once_in_a_call_and_no_line_of_code_is_lost() -> None:
     reads = [source(n, "tool", f"{n}: return {n}\n{REMINDER}") for n in range(1, 5)]
     first, second = job_of(*reads[:2]), job_of(*reads[2:])
-    found = Shortening(tool_tokens=LIMIT, tree=TREE, count_text=COUNT).of([first, second])
-    texts = [one.text for job in found for one in job.sources]
+    found = Shortening(tool_tokens=LIMIT, tree=TREE, count_text=COUNT).of([Part(job=first), Part(job=second)])
+    texts = [one.text for part in found for one in part.job.sources]
     assert sum("Whenever you read a file" in text for text in texts) == 1
     assert all(f"{n}: return {n}" in text for n, text in enumerate(texts, 1))
 
@@ -124,16 +124,39 @@ def test_of_an_edit_the_lines_that_change_are_shown() -> None:
 
 
 def test_what_is_asked_for_goes_by_what_is_said_and_not_by_how_long_tools_are() -> None:
-    calls = [source(n, "assistant", f'grep(pattern="{"some pattern " * 40}{n}")') for n in range(0, 10, 2)]
-    results = [source(n, "tool", "No matches found") for n in range(1, 10, 2)]
+    calls = [source(n, "assistant", f'grep(pattern="{"the 450 euros were paid; " * 20}{n}")') for n in range(0, 10, 2)]
+    results = [source(n, "tool", "No matches found in 450 files.") for n in range(1, 10, 2)]
     searching = job_of(*calls, *results)
     talking = job_of(*(source(n, "user", one.text) for n, one in enumerate(searching.sources)))
     searched, talked = (
-        Shortening(tool_tokens=300, tree=TREE, count_text=COUNT).of([job])[0] for job in (searching, talking)
+        Shortening(tool_tokens=300, tree=TREE, count_text=COUNT).of([Part(job=job)])[0].job
+        for job in (searching, talking)
     )
     assert talked is talking
     assert searched.target_tokens < talked.target_tokens
     assert searched.max_tokens == talked.max_tokens
+
+
+def test_of_small_talk_less_is_asked_for_and_the_limit_stays() -> None:
+    told = ["We moved the launch to 3 May because the printer in Ghent is booked.", "The deposit of 450 euros is paid."]
+    talk = ["Wow, that is great to hear, thanks for sharing.", "I love that!", "Have a great day, bye!"]
+    plain = job_of(*(source(n, "user", text) for n, text in enumerate(told * 6)))
+    chatty = job_of(*(source(n, "user", text) for n, text in enumerate(told * 6 + talk * 8)))
+    foreign = job_of(*(source(n, "user", "Die Miete steigt im Mai auf 900 Euro.") for n in range(12)))
+    assert shown(chatty).target_tokens <= shown(plain).target_tokens
+    assert shown(chatty).max_tokens == chatty.max_tokens
+    assert shown(foreign) is foreign
+
+
+def test_what_merges_parts_of_the_same_call_goes_by_what_these_are_asked_for() -> None:
+    talk = "Wow, that is great to hear, thanks for sharing."
+    below = job_of(*(source(n, "user", talk) for n in range(40)))
+    above = replace(job_of(source(1, "other", "A point. " * 200), source(2, "other", "A point. " * 200)), level=2)
+    shortening = Shortening(tool_tokens=LIMIT, tree=TREE, count_text=COUNT)
+    _, merged = shortening.of([Part(job=below), Part(job=above, below={above.sources[0].id: 0})])
+    _, other = shortening.of([Part(job=below), Part(job=above)])
+    assert merged.job.target_tokens < other.job.target_tokens
+    assert merged.job.max_tokens == above.max_tokens
 
 
 def test_a_line_that_says_whose_words_follow_stays() -> None:
