@@ -215,7 +215,7 @@ class DamagedRowError(StorageError):
 
 
 class DatabaseReplacedError(StorageError):
-    """The SQLite file or its write-ahead log was removed or replaced while open. Close the memory, and open it again."""
+    """The SQLite file or its write-ahead log was removed or replaced while open. Close the memory and open it again."""
 
 
 class ReadOnlyError(StorageError):

@@ -103,8 +103,8 @@ class Receipt(Shown, sheet="records.receipt"):
     passages: int
     vectors: int
     may_remain: tuple[str, ...]
-    """Places where bytes of the forgotten text may remain, such as LangGraph's checkpointer if the session was used with
-    one. Empty if a scan found nothing."""
+    """Places where bytes of the forgotten text may remain, such as a LangGraph checkpointer that the session was used
+    with. Empty if a scan found nothing."""
     at: float
     """When it was done, in seconds since the epoch."""
     facts: int = 0

@@ -256,7 +256,7 @@ class CondensationEngine:
         self._extensions.use_prompts(generator)
 
     def find_best_plugin(self, context: CondensationContext) -> CondensationPlugin | None:
-        """Return the plugin that is asked first, without regard to breakers and hooks. Blocking: it asks the plugins."""
+        """Return the plugin that is asked first, regardless of breakers and hooks. Blocking: it asks the plugins."""
         return next(iter(self._writers.candidates(context)), None)
 
     def metrics(self) -> EngineMetrics:
