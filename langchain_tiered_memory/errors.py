@@ -1,4 +1,4 @@
-"""What can go wrong, one family under `TieredMemoryError`. Each message says what happened and what to do."""
+"""The errors of this package, all under `TieredMemoryError`. Each message says what happened and what to do."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ _LIBRARIES = (
 
 
 class ReducedFunctionWarning(UserWarning):
-    """This memory works with less than it could: search by words alone, or estimated counts. Said once in a program."""
+    """Something is missing on this machine, so search is by words alone or counts are estimates. Shown once."""
 
 
 class TieredMemoryError(Exception):
-    """Base of everything this package raises on purpose.
+    """The base class of all errors of this package.
 
-    Its words may repeat those of a provider, a driver or a server: keys and passwords in them are hidden.
+    A message may quote a provider, a driver or a server. Keys and passwords in it are hidden.
     """
 
     def __init__(self, *args: object) -> None:
@@ -115,15 +115,15 @@ class TieredMemoryError(Exception):
 
 
 class InvalidInputError(TieredMemoryError, ValueError):
-    """A message, id, time or query that cannot be taken. Nothing was written."""
+    """A message, id, time or query cannot be used. Nothing was written."""
 
 
 class ArgumentError(InvalidInputError, TypeError):
-    """An argument of a verb that is of the wrong kind, is missing, or that nobody knows. Nothing was done."""
+    """An argument has the wrong type, is missing, or is unknown. Nothing was done."""
 
 
 class UnknownMessageError(InvalidInputError):
-    """A message of a type that LangChain does not define; or a stored one that is damaged and cannot be read."""
+    """LangChain does not define this type of message, or a stored message is damaged and cannot be read."""
 
 
 class MixedOwnersError(InvalidInputError):
@@ -131,7 +131,7 @@ class MixedOwnersError(InvalidInputError):
 
 
 class NotFoundError(InvalidInputError, KeyError):
-    """An id that is not in this session."""
+    """The session has nothing with this id."""
 
     def __str__(self) -> str:
         """The message itself: `KeyError` would quote it."""
@@ -139,7 +139,7 @@ class NotFoundError(InvalidInputError, KeyError):
 
 
 class BudgetError(TieredMemoryError, ValueError):
-    """A budget that cannot hold what must be shown; the message says what takes the room."""
+    """The budget cannot hold what must be shown. The message says what takes the room."""
 
 
 class ContextOverflowError(BudgetError):
@@ -147,7 +147,7 @@ class ContextOverflowError(BudgetError):
 
     Args:
         message: What takes the room, and what to do.
-        checkpoint_id: The emergency checkpoint that holds the run's state; `None` where checkpoints are off.
+        checkpoint_id: The emergency checkpoint with the state of the run. `None` if checkpoints are off.
     """
 
     def __init__(self, message: str, *, checkpoint_id: str | None = None) -> None:
@@ -156,17 +156,17 @@ class ContextOverflowError(BudgetError):
 
 
 class SettingsError(TieredMemoryError, ValueError):
-    """A setting, model or store that cannot be used."""
+    """A setting, model or store cannot be used."""
 
 
 class SectionError(SettingsError):
-    """A section of contexts whose name or share cannot be used, or that cannot take a built-in one's place."""
+    """The name or share of a context section cannot be used, or it cannot replace a built-in section."""
 
 
 class StorageError(TieredMemoryError):
-    """The database said no. What was acknowledged before is safe; what this call carried was not written.
+    """The database refused. Earlier calls are safe, and this call wrote nothing.
 
-    `OutcomeUnknownError` alone leaves open whether it was.
+    Only `OutcomeUnknownError` leaves open whether it did.
     """
 
 
@@ -175,31 +175,31 @@ class NewerSchemaError(StorageError):
 
 
 class OlderSchemaError(StorageError):
-    """The database was written by an earlier version of this package, and was opened for reading alone."""
+    """The database was written by an earlier version of this package and opened read-only, so it cannot be upgraded."""
 
 
 class NotOurDatabaseError(StorageError):
-    """A file or schema that is something else, or is damaged."""
+    """The file or schema is not a database of this package, or is damaged."""
 
 
 class KeyNeededError(NotOurDatabaseError):
-    """An encrypted file without its key: none was given, or the function that gives it failed."""
+    """The file is encrypted, and no key was given, or the function that returns it failed."""
 
 
 class WrongKeyError(NotOurDatabaseError):
-    """An encrypted file that does not open with the key that was given."""
+    """The encrypted file does not open with this key."""
 
 
 class NotEncryptedError(NotOurDatabaseError):
-    """A plain file for which a key was given."""
+    """A key was given, but the file is not encrypted."""
 
 
 class DamagedRowError(StorageError):
-    """A stored row that cannot be read. Views go on without it; `doctor()` makes again what is derived.
+    """A stored row cannot be read. Views leave it out. `doctor()` repairs derived rows.
 
     Args:
-        table: Which table.
-        row: Its key there, as text.
+        table: The table.
+        row: The key of the row, as text.
         column: The column that cannot be read.
         why: What is wrong with it.
     """
@@ -215,15 +215,15 @@ class DamagedRowError(StorageError):
 
 
 class DatabaseReplacedError(StorageError):
-    """The SQLite file, or its write-ahead log, was removed or replaced while it was open: close, and open again."""
+    """The SQLite file or its write-ahead log was removed or replaced while open. Close the memory and open it again."""
 
 
 class ReadOnlyError(StorageError):
-    """A write to a memory that was opened with `read_only=True`, or to a place where nobody may write."""
+    """The memory was opened with `read_only=True`, or the file cannot be written."""
 
 
 class StorageFullError(StorageError):
-    """No room is left on the disk."""
+    """The disk is full."""
 
 
 class StorageUnreachableError(StorageError):
@@ -231,9 +231,9 @@ class StorageUnreachableError(StorageError):
 
 
 class OutcomeUnknownError(StorageUnreachableError):
-    """The connection broke during a commit, and the server cannot be asked what became of it.
+    """The connection broke during a commit, and the server cannot be asked whether it succeeded.
 
-    The call may have been written, or not; made again, it writes messages that have ids only once.
+    Messages with ids are written only once, so the call can be repeated.
     """
 
 
@@ -242,7 +242,7 @@ class StorageBusyError(StorageError):
 
 
 class ForkedError(StorageError):
-    """This process was forked in the middle of another thread's work, so that going on here would hang."""
+    """This process was forked while another thread was at work, so it would hang here."""
 
 
 class LockTimeoutError(StorageBusyError):
@@ -250,11 +250,11 @@ class LockTimeoutError(StorageBusyError):
 
 
 class StatementTimeoutError(StorageBusyError):
-    """PostgreSQL ended a statement that took longer than its `statement_timeout`, or that somebody cancelled."""
+    """PostgreSQL ended a statement that exceeded `statement_timeout` or was cancelled."""
 
 
 class StorageConflictError(StorageBusyError):
-    """Others changed the same thing at the same time, such as in a deadlock, for longer than the busy timeout."""
+    """Other writers changed the same rows for longer than the busy timeout, for instance in a deadlock."""
 
 
 class TooManyConnectionsError(StorageBusyError):
@@ -271,18 +271,18 @@ class IndexUnavailableError(TieredMemoryError):
 
 
 class EmbedderMismatchError(TieredMemoryError):
-    """The vector index was built by another embedder; `rebuild_index()` makes it anew."""
+    """The vector index was built with another embedder. `rebuild_index()` builds it again."""
 
 
 class CondensationError(TieredMemoryError):
-    """A summary could not be made; the messages it would have covered are untouched.
+    """A summary could not be written. Its messages are unchanged.
 
     Args:
         message: What happened.
-        spent: What the failed calls took.
-        reason: Which of the ways to fail it was.
-        retry_after_seconds: When it may be tried again, where the failure knows; such a wait counts as no attempt.
-        refused: Answers that came and were not taken, in their order.
+        spent: What the failed calls consumed.
+        reason: The kind of failure.
+        retry_after_seconds: When to try again, if the failure says so. Such a wait does not count as an attempt.
+        refused: Answers that were rejected, in order.
     """
 
     def __init__(
@@ -302,31 +302,31 @@ class CondensationError(TieredMemoryError):
 
 
 class CheckpointError(TieredMemoryError):
-    """A checkpoint that is not there, or whose contents do not match its checksum."""
+    """The checkpoint does not exist, or its contents do not match its checksum."""
 
 
 class FileRefusedError(InvalidInputError):
-    """A file that a run may not open: outside of its folders, the memory's own, no regular file, or unreadable."""
+    """A run may not open this file: it is outside its folders, the memory's own, not a regular file, or unreadable."""
 
 
 class FileTooLargeError(FileRefusedError):
-    """A file larger than `tiers.largest_bytes`."""
+    """The file is larger than `tiers.largest_bytes`."""
 
 
 class FileChangingError(FileRefusedError):
-    """A file that was written to while it was read, each time: no reading of it is what it ever was."""
+    """The file was written to during each of several reads, so no read gave a consistent content."""
 
 
 class FileGoneError(NotFoundError):
-    """A file that is neither on the disk nor kept."""
+    """The file is neither on disk nor kept."""
 
 
 class PinLimitError(InvalidInputError):
-    """One more pinned file than the hot tier may hold. Nothing was changed: unpin another, or raise the limit."""
+    """The hot tier holds no more pinned files. Nothing was changed. Unpin one, or raise the limit."""
 
 
 class DamagedFileError(StorageError):
-    """A kept content that is not what its checksum says. The file is read from the disk again where it is there."""
+    """A kept content does not match its checksum. If the file is still on disk, it is read again from there."""
 
 
 class ClosedError(TieredMemoryError):

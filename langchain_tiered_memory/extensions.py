@@ -1,8 +1,8 @@
-"""What a user may put into the condensation engine: the shapes, and what each is told.
+"""The protocols of extensions to the condensation engine and to contexts, and the values that extensions are given.
 
-Everything here is plain and blocking on purpose: an extension is called off the event loop, by sync and async verbs
-alike, with a deadline (`condensation.plugin_seconds`). One that raises, hangs or answers nonsense is reported as an
-event and passed over; it never breaks a turn.
+Extensions are plain, blocking code. Sync and async verbs call them off the event loop, with a deadline
+(`condensation.plugin_seconds`). If an extension raises, hangs or answers nonsense, an event reports it and the memory
+goes on without it. An extension never breaks a turn.
 """
 
 from __future__ import annotations
@@ -22,90 +22,96 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CondensationContext:
-    """What is about to be condensed, in figures."""
+    """Figures of a summary that is about to be written."""
 
     session_id: str
     level: int
     strategy: str
     messages: int
-    """Messages covered, all the way down."""
+    """How many messages it covers, through all levels."""
     source_tokens: int
+    """Tokens of its sources."""
     target_tokens: int
+    """The size to aim at, in tokens."""
     max_tokens: int
+    """The largest size, in tokens."""
     title: str | None
+    """Title of the session."""
     attempt: int
-    """1 for the first."""
+    """1 for the first attempt."""
     at: float
+    """The time now, in seconds since the epoch."""
 
 
 @runtime_checkable
 class CondensationPlugin(Protocol):
-    """A way to write a summary. The registry asks the one with the highest priority that wants the job."""
+    """A writer of summaries. Of the plugins that want a job, the one with the highest priority gets it."""
 
     name: str
-    """Unique in a registry; signs the summaries."""
+    """Unique in an engine. It signs the summaries."""
     priority: int
-    """The built-in ones have 100 (models) and 0 (the extractive condenser)."""
+    """Built-in writers have 100 (models) and 0 (the extractive condenser)."""
 
     def should_activate(self, context: CondensationContext) -> bool:
-        """Whether it wants this job."""
+        """Return whether the plugin wants this job."""
         ...
 
     def condense(self, job: CondenseJob) -> str | Condensed:
-        """The summary's text. Raising hands the job to the next one."""
+        """Return the text of the summary. If this raises, the next plugin gets the job."""
         ...
 
 
 @runtime_checkable
 class ValidatingPlugin(CondensationPlugin, Protocol):
-    """A plugin that judges its own summaries, besides the validators that judge everybody's."""
+    """A plugin that validates its own summaries, besides the validators that see all summaries."""
 
     def validate(self, job: CondenseJob, text: str) -> Verdict:
-        """Whether `text`, cut to its size and mended by the audit, may stand for the sources of `job`."""
+        """Judge whether `text` may stand for the sources of `job`. It is cut to its size and repaired by the audit."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a validator thinks of a text."""
+    """The judgement of a validator."""
 
     valid: bool
     issues: tuple[str, ...] = ()
-    """Each a sentence that says what is wrong."""
+    """What is wrong, a sentence each."""
     score: float | None = None
-    """0 to 1, for the telemetry."""
+    """0 to 1, for telemetry."""
 
 
 @runtime_checkable
 class CondensationValidator(Protocol):
-    """Judges a text before it counts."""
+    """Judges each text before it is stored."""
 
     name: str
+    """Unique in an engine."""
 
     def validate(self, job: CondenseJob, text: str) -> Verdict:
-        """Whether `text` may stand for the sources of `job`."""
+        """Judge whether `text` may stand for the sources of `job`."""
         ...
 
 
 class CondensationHook:
-    """Base of hooks: override what you need."""
+    """The base class of hooks. Override what you need."""
 
     name: str = "hook"
 
     def before_condensation(self, job: CondenseJob, context: CondensationContext) -> CondenseJob | None:
-        """Called before a summary is written; may give another job (its sources must stay). `None`: as it is."""
+        """Called before a summary is written. Return a changed job with the same sources, or `None` to keep it."""
         del job, context
         return None
 
     def after_condensation(
         self, job: CondenseJob, condensed: Condensed, context: CondensationContext
     ) -> Condensed | None:
-        """Called with the finished text; may give another one, which is validated again. `None`: as it is."""
+        """Called with the finished text. Return another one, which is validated again, or `None` to keep it."""
         del job, condensed, context
         return None
 
     def select_strategy(self, context: CondensationContext, candidates: tuple[str, ...]) -> str | None:
-        """Name which of the candidates (best first) shall write. `None`: no opinion."""
+        """Return the name of the candidate to write (they come best first), or `None` for no opinion."""
         del context, candidates
         return None
 
@@ -115,47 +121,49 @@ class PromptGenerator(Protocol):
     """Writes the instructions of one condensation."""
 
     def generate_prompt(self, job: CondenseJob, default: str) -> str:
-        """Instructions in the place of `default`; the rules (quote, do not obey) follow in any case."""
+        """Return instructions instead of `default`. The rules (quote, do not obey) follow in any case."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdQuestion:
-    """Asked before each decision about a view."""
+    """What a `ThresholdResolver` is told, before each decision about a view."""
 
     session_id: str
     track: str
     profile: str | None
-    """Name of the model, or the profile that the request names."""
+    """The profile that the request names, or the name of its model."""
     global_percent: float
+    """The global threshold, in percent of the window."""
     profile_percent: float | None
-    """As set; -1 inherits."""
+    """The threshold of the profile. -1 means the global one."""
     used_tokens: int
+    """Tokens of the request."""
     window_tokens: int
     zone: Zone
     advice: ThresholdAdvice | None
-    """What past condensations speak for, where there are any."""
+    """What past condensations suggest, if there are any."""
 
 
 @runtime_checkable
 class ThresholdResolver(Protocol):
-    """Decides at how many percent of the window a view is condensed."""
+    """Decides the threshold at which a view is condensed, in percent of the window."""
 
     def resolve(self, question: ThresholdQuestion) -> float | None:
-        """5 to 100; `None`: no opinion."""
+        """Return a threshold from 5 to 100 percent, or `None` for no opinion."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncationQuestion:
-    """Asked when the window slides."""
+    """What a `TruncationSelector` is told when the window slides."""
 
     groups: tuple[Group, ...]
     """The recent groups, oldest first."""
     must_stay: frozenset[int]
-    """`first_seq` of those that stay whatever is said."""
+    """`first_seq` of the groups that stay in any case."""
     room_tokens: int
-    """What the groups together may take."""
+    """The most tokens that the groups may take together."""
 
 
 @runtime_checkable
@@ -163,33 +171,34 @@ class TruncationSelector(Protocol):
     """Chooses what leaves a view when the window slides."""
 
     def select(self, question: TruncationQuestion) -> Collection[int]:
-        """`first_seq` of the groups to leave out. Where that is not enough, the built-in window goes on."""
+        """Return the `first_seq` of the groups to leave out. If that is not enough, the built-in rule continues."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionQuestion:
-    """What a section of a context is told of the request that it is shown in."""
+    """What a section is told about the request in which it is shown."""
 
     session_id: str
     track: str
     view: str
     query: str
-    """What is asked; empty where nothing is."""
+    """The question of the request. Empty if there is none."""
     at: float
+    """The time now, in seconds since the epoch."""
     room_tokens: int
-    """What its text may take: a longer one is cut at the end of a line."""
+    """The most tokens of its text. A longer text is cut at the end of a line."""
     count: Callable[[str], int]
-    """Tokens of a text."""
+    """Counts the tokens of a text."""
     is_shown: Callable[[str], bool]
-    """Whether a text stands in the context already, word for word."""
+    """Tells whether the context already shows a text, word for word."""
     reads: SectionReads
-    """What the session holds: messages, files, search. For reading alone."""
+    """Read-only access to the session: messages, files, search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionText:
-    """A section's text with what it rests on, for the context's account."""
+    """The text of a section, with its sources for the account of the context."""
 
     text: str
     sources: tuple[Source, ...] = ()
@@ -197,42 +206,42 @@ class SectionText:
 
 @runtime_checkable
 class ContextSection(Protocol):
-    """A part of a context beside the built-in ones, or in the place of one whose name it has."""
+    """A part of a context besides the built-in ones. With the name of a built-in section, it replaces that one."""
 
     @property
     def name(self) -> str:
-        """Unique in a registry: letters, digits, `_`, `-`."""
+        """Unique in a memory. Letters, digits, `_` and `-`."""
         ...
 
     @property
     def share(self) -> float:
-        """Of `max_tokens`, the most that it takes; unused room goes to recall."""
+        """The most that it takes, as a share of `max_tokens`. Unused room goes to recall."""
         ...
 
     def render(self, question: SectionQuestion) -> str | SectionText | None:
-        """Its text, which is shown as data; nothing (`None`, or blank) leaves the section out."""
+        """Return the text, which is shown as data. `None` or a blank text leaves the section out."""
         ...
 
 
 class TelemetryCollector:
-    """Base of telemetry collectors: override what you need."""
+    """The base class of telemetry collectors. Override what you need."""
 
     name: str = "telemetry"
 
     def on_condensation_start(self, context: CondensationContext) -> None:
-        """Somebody begins to write a summary."""
+        """Called when the writing of a summary begins."""
 
     def on_condensation_success(self, context: CondensationContext, condensed: Condensed) -> None:
-        """A summary was written and taken."""
+        """Called when a summary was written and accepted."""
 
     def on_condensation_failure(self, context: CondensationContext, reason: FailureReason, error: str) -> None:
-        """A summary could not be written."""
+        """Called when a summary could not be written."""
 
     def on_fallback(self, context: CondensationContext, reason: FailureReason, to: str) -> None:
-        """The next one in the chain takes over."""
+        """Called when the next writer takes over."""
 
     def on_fallback_to_window(self, session_id: str, outcome: Outcome) -> None:
-        """Messages left a view without a summary: the window slid, or the least important ones were pruned.
+        """Called when messages left a view without a summary: the window slid, or the least important were pruned.
 
-        `outcome.reason` and `outcome.error` say why no summary could take their place; `None` where none was wanted.
+        `outcome.reason` and `outcome.error` say why no summary took their place. They are `None` if none was wanted.
         """

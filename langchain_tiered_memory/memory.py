@@ -78,10 +78,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands fo
 
 @checked_verbs
 class TieredMemory(ShownHandle, sheet="sessions.memory"):
-    """A memory: one database, its index, and the judges that were chosen when it was opened.
+    """A memory: one database, its vector index, and the models chosen when it was opened.
 
-    Open one with `TieredMemory.open`; it may serve any number of sessions, threads and tasks. Several processes may
-    open the same database.
+    Open one with `TieredMemory.open`. It can serve any number of sessions, threads and asyncio tasks. Several processes
+    can open the same database.
     """
 
     def __init__(self, core: Engine) -> None:
@@ -107,31 +107,31 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         """Open a memory.
 
         Args:
-            where: A path (SQLite), an SQLAlchemy URL (`sqlite` or `postgresql`), or `None` for memory that ends with
+            where: A path (SQLite), an SQLAlchemy URL (`sqlite` or `postgresql`), or `None` for a memory that ends with
                 the process.
-            model: Who condenses: a chat model, a string for `init_chat_model`, or a list of them, tried in their order.
-                `None`: the extractive condenser, which needs neither key nor download.
-            embeddings: `"auto"`: MiniLM where its files are at hand (nothing is downloaded unannounced); `None`: search
-                by words alone; a string for `init_embeddings`, such as `"openai:text-embedding-3-small"`; or any
-                LangChain `Embeddings`. What is missing is said once, as a `ReducedFunctionWarning`; `status()` tells
-                it again.
-            chroma: `None`: embedded, beside the database; or a path, a server's URL, or a `chromadb` client.
-            settings: Limits, defaults and thresholds. `None`: the defaults, and what `TIERED_MEMORY_*` says in the
-                environment (`settings/environment.py`).
-            token_counter: `None`: the best at hand; a `TokenCounter`, the name of a tiktoken encoding, a callable that
-                counts a text, or one that counts a list of messages.
-            clock: Seconds since the epoch; `time.time` by default.
-            engine: A `CondensationEngine` of your own making, in the place of the one that `model` stands for.
-            read_only: Whether nothing may be written: verbs that write raise `ReadOnlyError`, there is no background
-                work, and a context's plan is not kept. Beside an SQLite file nothing is made but what SQLite's own
-                reading needs while somebody writes. Embedded Chroma cannot be read so: search is by words then.
-            encryption_key: A function that gives the key of an SQLite file: a string or bytes of at least 16 bytes. The
-                file is then encrypted, its log and text index included. It is asked again where the key was rotated.
-                Search is by words then, unless `chroma` names a place for vectors. Needs the extra `encryption`.
+            model: The model that writes summaries: a chat model, a string for `init_chat_model`, or a list of them,
+                tried in order. With `None`, built-in rules write them, without a key or a download.
+            embeddings: `"auto"` uses MiniLM if its files are present, and downloads nothing unasked. `None` searches by
+                words alone. A string is for `init_embeddings`, such as `"openai:text-embedding-3-small"`. Any LangChain
+                `Embeddings` will do. A `ReducedFunctionWarning` names what is missing, once; so does `status()`.
+            chroma: A path, a server's URL, or a `chromadb` client. With `None`, Chroma runs embedded, beside the
+                database.
+            settings: Limits, defaults and thresholds. With `None`, the defaults and the environment's `TIERED_MEMORY_*`
+                variables.
+            token_counter: A `TokenCounter`, the name of a tiktoken encoding, or a callable that counts a text or a list
+                of messages. With `None`, the best one available.
+            clock: Returns seconds since the epoch; `time.time` by default.
+            engine: Your own `CondensationEngine`, instead of `model`.
+            read_only: Writes nothing: verbs that write raise `ReadOnlyError`, there is no background work, and no plan
+                is stored. Beside an SQLite file, only SQLite itself makes files, while another process writes. Embedded
+                Chroma cannot be opened like this, so search is by words alone.
+            encryption_key: A function that returns the key of an SQLite file: a string or bytes of at least 16 bytes.
+                It encrypts the whole file, with its log and text index. It is called again after the key was rotated.
+                Search is by words alone unless `chroma` names a place for vectors. Needs the extra `encryption`.
 
         Raises:
-            SettingsError: for a choice that cannot be used.
-            StorageError: when the database cannot be opened. `KeyNeededError`, `WrongKeyError` and `NotEncryptedError`
+            SettingsError: if an argument cannot be used.
+            StorageError: if the database cannot be opened. `KeyNeededError`, `WrongKeyError` and `NotEncryptedError`
                 say what is wrong with a key.
         """
         from langchain_tiered_memory.engine import Engine  # noqa: PLC0415 - heavy, and needed from here on
@@ -190,18 +190,18 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         title: str | None = None,
         scope: Scope | None = None,
     ) -> Session:
-        """A handle on one session. No I/O: the session comes to be with its first message.
+        """Return a handle to one session, without I/O. The first message creates the session.
 
         Args:
-            session_id: Which session, such as LangGraph's `thread_id`.
-            user: Whose it is.
-            track: The line of it that is written to and shown.
-            title: What it is called, where this is its first use.
-            scope: `Scope()` keeps the handle to its own track, `Scope(sight_tokens=...)` gives it a capped, read-only
-                sight of its parent's besides; `None`: it may see and change the whole session.
+            session_id: The session's id, such as LangGraph's `thread_id`.
+            user: The user that it belongs to.
+            track: The track to write to and to show.
+            title: A title for a new session.
+            scope: `Scope()` keeps the handle to its own track. `Scope(sight_tokens=...)` adds a read-only view of its
+                parent's track, up to so many tokens. With `None`, it can see and change the whole session.
 
         Raises:
-            InvalidInputError: when an id or a name is no string, the session id is empty, or `scope` is no scope.
+            InvalidInputError: if an id or a name is not a string, the session id is empty, or `scope` is not a `Scope`.
         """
         from langchain_tiered_memory.session import Session  # noqa: PLC0415 - loaded with the engine
 
@@ -218,21 +218,21 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         critical: FilePaths = (),
         background: bool = True,
     ) -> Run:
-        """A run of a session, with its files in tiers: `with memory.run("session") as run:`, or `async with`.
+        """Return a run of a session, with its files in tiers: `with memory.run("session") as run:`, or `async with`.
 
-        No I/O before it starts.
+        There is no I/O until it starts.
 
         Args:
-            session_id: Which session.
-            user: Whose it is.
-            track: The line of it that is written to and shown.
-            title: What it is called, where this is its first use.
-            roots: The folder whose files it may open, or several; `None`: `tiers.roots`, else `checkpoints.roots`.
-            critical: A file to load and pin at its start, or several, besides `tiers.critical`.
-            background: Whether a daemon thread collects and optimises; without one, `run.tend()` does what is due.
+            session_id: The session's id.
+            user: The user that it belongs to.
+            track: The track to write to and to show.
+            title: A title for a new session.
+            roots: One or more folders whose files it may open. With `None`, `tiers.roots`, else `checkpoints.roots`.
+            critical: One or more files to load and pin at the start, besides `tiers.critical`.
+            background: Starts a daemon thread that collects and optimises. Without it, call `run.tend()`.
 
         Raises:
-            InvalidInputError: when an id or a name is no string, or the session id is empty.
+            InvalidInputError: if an id or a name is not a string, or the session id is empty.
         """
         from langchain_tiered_memory.sessions.file_run import Run  # noqa: PLC0415 - as above
 
@@ -241,51 +241,51 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
 
     @property
     def engine(self) -> CondensationEngine:
-        """The summary engine: register plugins, validators, hooks and collectors there."""
+        """The summary engine. Register plugins, validators, hooks and collectors here."""
         return self.core.runtime.condenser
 
     @property
     def sections(self) -> SectionRegistry:
-        """What contexts show beside their built-in sections, or in the place of one: register yours there."""
+        """The sections that contexts show besides the built-in ones, or instead of one. Register yours here."""
         return self.core.runtime.sections
 
     def subscribe(self, listener: Callable[[Event], object]) -> Callable[[], None]:
-        """Have a function called with each event.
+        """Call a function with each event.
 
-        Alerts of zones, outcomes of condensations, checkpoints, failures of models and extensions are events; all of
-        them also go to Python's logging. A listener that raises is logged, and breaks nothing.
+        Zone alerts, outcomes of condensations, checkpoints, and failures of models and extensions are events. They also
+        go to Python's logging. If a listener raises, that is logged and breaks nothing.
 
-        What stands for something in the database (summaries, outcomes of views, checkpoints) is told at least once:
-        where the process ended before, or a listener raised, the next open tells it again, to each new listener, under
-        the same `event.id`; three times at most.
+        An event about something stored (a summary, an outcome, a checkpoint) is delivered at least once. If the process
+        ended first, or a listener raised, the next open delivers it again to each new listener, with the same
+        `event.id`, three times at most.
 
         Args:
-            listener: Called in the thread where the event happens.
+            listener: Called in the thread in which the event happens.
 
         Returns:
-            What ends it.
+            A function that ends the subscription.
         """
         return self.core.runtime.listeners.add(listener)
 
     def learn_window(self, model: Name | Runnable[Any, Any], tokens: Count) -> None:
-        """Remember a model's window, where its profile tells more, or a refusal was misread.
+        """Set the context window of a model, if its profile is wrong or a provider's error was misread.
 
         Args:
-            model: The model, or its name.
+            model: The model or its name.
             tokens: Its window, in tokens.
 
         Raises:
-            InvalidInputError: when `tokens` is below 1.
+            InvalidInputError: if `tokens` is below 1.
         """
         self.core.learn_window(model, tokens)
 
     alearn_window = off_loop_twin(learn_window)
 
     def sessions(self, *, user: Name | None = None) -> list[str]:
-        """Ids of all sessions, oldest first.
+        """Return the ids of all sessions, oldest first.
 
         Args:
-            user: Only this user's; `None`: everybody's.
+            user: Only sessions of this user. With `None`, all.
         """
         return [ref.session_id for ref in self.core.runtime.store.transcript.sessions(user=user)]
 
@@ -300,17 +300,17 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         since: dt.datetime | None = None,
         until: dt.datetime | None = None,
     ) -> list[Hit]:
-        """The messages of all of a user's sessions that answer a question best, best first.
+        """Search the messages of all sessions of a user.
 
         Args:
-            query: The question, or words of what is looked for.
-            user: Whose sessions; what no user was named for is nobody's, and never found here.
-            k: How many at most.
-            since: Only what was said at this time or later; a time without a zone is UTC.
-            until: Only what was said at this time or before.
+            query: The question, or words to look for.
+            user: The user. Sessions without a user are never searched here.
+            k: The most hits to return.
+            since: Only messages from this time on. A time without a zone is UTC.
+            until: Only messages up to this time.
 
         Returns:
-            Hits with their `session_id`. Each text once; of more than 500 sessions those spoken in last.
+            Hits with their `session_id`, best first, each text once. Of more than 500 sessions, the latest 500 count.
         """
         filters = SearchFilters(since=seconds_of(since), until=seconds_of(until))
         return self.core.search(user, query, k=k, filters=filters)
@@ -318,43 +318,43 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
     asearch = off_loop_twin(search)
 
     def facts(self, query: str | None = None, *, user: Name, k: Count = 50, superseded: bool = False) -> list[Fact]:
-        """What holds for a user, as their sessions state it: preferences, constraints, names, standing orders.
+        """Return what holds for a user across sessions: preferences, constraints, names, standing orders.
 
-        Only what users say of themselves on the main track of a session counts, not what points at the matter in hand.
-        What they said later of the same matter takes the place of what they said before, whichever session it was in.
+        Only what users say about themselves on the main track counts, not what concerns the matter in hand. A later
+        statement on the same matter replaces an earlier one, whichever session it is in.
 
         Args:
-            query: Only what shares words with it, best first; without one the weightiest come first.
-            user: Whose sessions.
-            k: How many at most.
-            superseded: Whether those are given too that do not hold any more.
+            query: Only facts that share words with it, best first. Without it, the weightiest come first.
+            user: The user.
+            k: The most facts to return.
+            superseded: Also return facts that no longer hold.
 
         Returns:
-            Facts with their `session_id` and `message_ids`: `memory.session(fact.session_id).forget(message_ids=...)`
-            removes one with its messages, and a later word of the user corrects it.
+            Facts with their `session_id` and `message_ids`. `memory.session(fact.session_id).forget(message_ids=...)`
+            removes one with its messages. A later statement of the user corrects one.
         """
         return self.core.facts(user, query, k=k, superseded_too=superseded)
 
     afacts = off_loop_twin(facts)
 
     def verify(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
-        """Derive everything again and compare; never calls a model. `.problems` is empty when all is well.
+        """Derive everything again and compare, without calling a model. If all is well, `.problems` is empty.
 
         Args:
-            progress: Called after each page of messages, in the thread that looks at them.
+            progress: Called after each page of messages, in the thread that examines them.
         """
         return self.core.verify(progress)
 
     averify = off_loop_twin(verify)
 
     def status(self) -> MemoryStatus:
-        """What searches, counts and stores here, with versions, and what works with less than it could."""
+        """Return what searches, counts and stores, with versions, and what is missing on this machine."""
         return self.core.status()
 
     astatus = off_loop_twin(status)
 
     def rebuild_index(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
-        """Make counts, text index and vectors anew from the transcript; gives the report of a `verify` afterwards.
+        """Rebuild counts, text index and vectors from the transcript, and return the report of a `verify` afterwards.
 
         Args:
             progress: Called after each page of messages and each batch of vectors.
@@ -364,7 +364,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
     arebuild_index = off_loop_twin(rebuild_index)
 
     def doctor(self) -> DoctorReport:
-        """Find and mend what is wrong between transcript, summaries, text index and Chroma, and say what was done."""
+        """Find and repair faults between transcript, summaries, text index and Chroma, and report them."""
         return self.core.doctor()
 
     adoctor = off_loop_twin(doctor)
@@ -378,22 +378,21 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         store: ItemStore | None = None,
         namespaces: Sequence[Sequence[Name]] = (),
     ) -> Receipt:
-        """Remove a session, or a user: every session with everything derived from it, and the user's items.
+        """Remove one session, or all sessions and items of a user, with everything derived from them.
 
-        What was forgotten does not come back under its ids, from whatever place: keyed digests are kept of it.
+        Forgotten messages do not come back under their ids, wherever they are sent from: keyed digests remain.
 
         Args:
-            session_id: Which session.
-            user: Whose sessions, and whose items of `TieredStore`.
-            checkpointer: LangGraph's checkpointer, to have the threads of these names deleted there too.
-            store: Another store of LangGraph, to have the user's items deleted there too.
-            namespaces: Which of its namespaces are the user's, such as `[("memories", "zoe")]`, all below included.
+            session_id: The session to remove.
+            user: The user whose sessions and `TieredStore` items to remove.
+            checkpointer: A LangGraph checkpointer, to delete the threads of the same names too.
+            store: Another LangGraph store, to delete the user's items there too.
+            namespaces: The user's namespaces in `store`, such as `[("memories", "zoe")]`, with all below them.
 
         Raises:
-            InvalidInputError: when neither or both are named, the checkpointer cannot delete a thread, or it is not
-                said what of the store is the user's.
-            StorageError: when the database cannot remove it now. What was begun is finished by the next call, by
-                `doctor`, or when the memory is opened again.
+            InvalidInputError: if neither or both of `session_id` and `user` are given, the checkpointer cannot delete a
+                thread, or `namespaces` is missing.
+            StorageError: if the database cannot remove it now. The next call, `doctor`, or the next open finishes it.
         """
         flow = self.core.forget(
             session_id=session_id, user=user, checkpointer=checkpointer, store=store, namespaces=namespaces
@@ -403,37 +402,37 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
     aforget = flow_twin(forget, lambda self: self.core.forget, take=atake_out)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
-        """Finish every session's summaries and vectors that are due.
+        """Finish all summaries and vectors that are due, in every session.
 
         Args:
-            timeout: Seconds to work at most; `None`: until all is done.
+            timeout: The most seconds to take. With `None`, until all is done.
         """
         return run(self.core.flush(None, timeout))
 
     aflush = flow_twin(flush, lambda self: partial(self.core.flush, None))
 
     def rotate_key(self, new_key: NewKey) -> bool:
-        """Encrypt the database's file with another key, in one transaction: a kill leaves the old key or the new one.
+        """Encrypt the database file with another key, in one transaction: a kill leaves the old key or the new one.
 
-        Other processes go on, where the function that they were opened with gives the new key by then.
+        Other processes go on if the function that they were opened with returns the new key by then.
 
         Args:
-            new_key: Gives it, as `encryption_key` of `open` does; asked from then on.
+            new_key: Returns the new key, as `encryption_key` of `open` does. It is used from then on.
 
         Returns:
-            Whether nothing under the old key is left in the files. Somebody's open read keeps some of it in the log,
-            until the last who has the database open closes it.
+            Whether the files hold nothing under the old key. While somebody reads, some of it stays in the log, until
+            the last one closes the database.
 
         Raises:
-            SettingsError: when the database is not encrypted, or the key cannot be used.
-            StorageError: when the file cannot be written. The old key opens it then.
+            SettingsError: if the database is not encrypted, or the key cannot be used.
+            StorageError: if the file cannot be written. The old key still opens it.
         """
         return self.core.runtime.store.database.rotate_key(new_key)
 
     arotate_key = off_loop_twin(rotate_key)
 
     def close(self) -> None:
-        """Stop the background work after the step in hand, and let go of files and connections."""
+        """Stop the background work after its current step, and release files and connections."""
         self.core.close()
 
     aclose = off_loop_twin(close)

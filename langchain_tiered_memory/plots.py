@@ -1,7 +1,7 @@
-"""Pictures of what public verbs give: `plots.window_use(session.window_use())` and so on, each a matplotlib `Figure`.
+"""Plots of what public verbs return, such as `plots.window_use(session.window_use())`. Each is a matplotlib `Figure`.
 
-They need the extra `plots`. Nothing of pyplot is used: no figure has to be closed, and a notebook shows the one that a
-cell ends with (after `%matplotlib inline`). Colour-blind people tell the colours apart; `dark=True` is for dark pages.
+They need the extra `plots`. They do not use pyplot, so no figure has to be closed. A notebook shows the figure that a
+cell ends with, after `%matplotlib inline`. The colours suit colour-blind people; `dark=True` is for dark pages.
 """
 
 from __future__ import annotations
@@ -85,16 +85,16 @@ _ROOM = 1.25
 def window_use(
     use: Sequence[ContextSize], *, zones: Sequence[float] = (0.70, 0.85, 0.95), dark: bool = False
 ) -> Figure:
-    """How full the window was, call by call: what a request needed, what was sent, and the zones.
+    """Draw how full the window was, call by call: what a request needed, what was sent, and the zones.
 
     Args:
-        use: As `session.window_use()` or `run.report().contexts` gives it.
+        use: The result of `session.window_use()` or `run.report().contexts`.
         zones: Where the zones warning, danger and critical begin, as shares of the window.
-        dark: For a dark page.
+        dark: Draws for a dark page.
 
     Raises:
-        InvalidInputError: when there is no context among them.
-        SettingsError: where matplotlib is missing; so do the others.
+        InvalidInputError: if `use` has no context.
+        SettingsError: if matplotlib is not installed. The other functions raise it too.
     """
     _require(use, "contexts", "session.window_use()")
     calls = range(1, len(use) + 1)
@@ -113,14 +113,14 @@ def window_use(
 
 
 def composition(use: Sequence[ContextSize], *, dark: bool = False) -> Figure:
-    """What each request was made of, section by section, in tokens.
+    """Draw what each request was made of, in tokens by section.
 
     Args:
         use: As for `window_use`.
-        dark: For a dark page.
+        dark: Draws for a dark page.
 
     Raises:
-        InvalidInputError: when there is no context among them.
+        InvalidInputError: if `use` has no context.
     """
     _require(use, "contexts", "session.window_use()")
     there = dict.fromkeys(name for one in use for name in one.sections)
@@ -137,15 +137,15 @@ def composition(use: Sequence[ContextSize], *, dark: bool = False) -> Figure:
 
 
 def sent(use: Sequence[ContextSize], history: Sequence[int], *, dark: bool = False) -> Figure:
-    """The tokens of each request beside those that the whole history would have been.
+    """Draw the tokens of each request beside those of the whole history.
 
     Args:
         use: As for `window_use`.
         history: Tokens of the transcript at each of these calls (`session.metrics().tokens`).
-        dark: For a dark page.
+        dark: Draws for a dark page.
 
     Raises:
-        InvalidInputError: when there is no context, or not one figure for each.
+        InvalidInputError: if `use` has no context, or `history` has another length.
     """
     _require(use, "contexts", "session.window_use()")
     if len(history) != len(use):
@@ -168,16 +168,16 @@ _LABELLED = 0.035
 
 
 def tree(summaries: SummaryTree, *, dark: bool = False) -> Figure:
-    """The summaries as an icicle: messages from left to right, levels from bottom to top.
+    """Draw the summaries as an icicle: messages from left to right, levels from bottom to top.
 
-    A label says how many tokens stand for how many; what is hatched is not finished.
+    A label says how many tokens replace how many. Hatched summaries are not finished.
 
     Args:
-        summaries: As `session.tree()` gives it.
-        dark: For a dark page.
+        summaries: The result of `session.tree()`.
+        dark: Draws for a dark page.
 
     Raises:
-        InvalidInputError: when there is no summary.
+        InvalidInputError: if there is no summary.
     """
     _require(summaries.summaries, "summaries", "session.flush()")
     last = max(one.last_seq for one in summaries.summaries)
@@ -200,14 +200,14 @@ def tree(summaries: SummaryTree, *, dark: bool = False) -> Figure:
 
 
 def recall(curves: Mapping[str, Mapping[int, float]], *, dark: bool = False) -> Figure:
-    """How often what answers a question was in view, by token budget.
+    """Draw how often the answer to a question was in view, by token budget.
 
     Args:
-        curves: By name (a view, a method, a way of asking) the shares (0 to 1) by budget in tokens.
-        dark: For a dark page.
+        curves: For each name (a view, a method, a way of asking), the shares (0 to 1) by budget in tokens.
+        dark: Draws for a dark page.
 
     Raises:
-        InvalidInputError: when there is no curve.
+        InvalidInputError: if there is no curve.
     """
     _require(curves, "curves", "the shares by budget of at least one")
     budgets = sorted({budget for curve in curves.values() for budget in curve})
@@ -222,14 +222,14 @@ def recall(curves: Mapping[str, Mapping[int, float]], *, dark: bool = False) -> 
 
 
 def costs(ledger: CostLedger, *, dark: bool = False) -> Figure:
-    """What condensing spent and saved, call by call, and where it had paid: the tokens of both, summed up.
+    """Draw the tokens that condensing has spent and saved by each call, and where it has paid off.
 
     Args:
-        ledger: As `session.costs()` gives it.
-        dark: For a dark page.
+        ledger: The result of `session.costs()`.
+        dark: Draws for a dark page.
 
     Raises:
-        InvalidInputError: when nothing was condensed yet.
+        InvalidInputError: if nothing was condensed yet.
     """
     _require(ledger.rows, "condensations", "a session whose view was condensed")
     calls = max(row.calls_since for row in ledger.rows)
@@ -254,14 +254,14 @@ def costs(ledger: CostLedger, *, dark: bool = False) -> Figure:
 
 
 def in_view_against_billed(points: Mapping[str, Sequence[tuple[float, float]]], *, dark: bool = False) -> Figure:
-    """How much of what was needed stood in view, against the tokens that were billed for it; up and left is better.
+    """Draw how much of what was needed was in view, against the tokens billed for it. Up and to the left is better.
 
     Args:
-        points: By name the points of a curve: billed tokens, and the share (0 to 1) in view.
-        dark: For a dark page.
+        points: For each name, the points of a curve: billed tokens, and the share (0 to 1) in view.
+        dark: Draws for a dark page.
 
     Raises:
-        InvalidInputError: when there is no curve.
+        InvalidInputError: if there is no curve.
     """
     _require(points, "curves", "points of billed tokens and shares")
     with _drawn("In view against billed", "billed tokens", "needed and in view, %", dark=dark) as (figure, axes):

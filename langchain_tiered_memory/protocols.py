@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """Counts tokens. Never touches the network, never raises on odd text, and is pure: equal input, equal count."""
+    """Counts tokens. It must not use the network or raise on odd text, and must count equal input equally."""
 
     @property
     def fingerprint(self) -> str:
-        """Names the way of counting; kept with the counts, so that another counter is noticed."""
+        """Identifies the way of counting. It is stored with the counts, so that another counter is noticed."""
         ...
 
     def count_text(self, text: str) -> int:
-        """Tokens of a bare text."""
+        """Return the tokens of a text."""
         ...
 
     def count_message(self, message: BaseMessage) -> int:
-        """Tokens of a message as a provider bills it: content, calls, name and framing; images at a fixed cost."""
+        """Return the tokens of a message as billed: content, calls, name and framing. Images have a fixed cost."""
         ...
 
     def count_tools(self, tools: Sequence[Any]) -> int:
-        """Tokens of tool schemas: LangChain tools, pydantic classes, functions or OpenAI-style dicts."""
+        """Return the tokens of tool schemas: LangChain tools, pydantic classes, functions or OpenAI-style dicts."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a memory tells of itself: events, findings, receipts, figures. Frozen values, as in `records`."""
+"""What a memory reports about itself: events, findings, receipts, figures. Frozen values, as in `records`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened which a person may want to know."""
+    """Something that happened and that a person may want to know."""
 
     id: str
-    """Stable: a repeated delivery carries the same one."""
+    """Stable: if the event is delivered again, it has the same id."""
     name: str
+    """One of the names in the table of events."""
     session_id: str | None
     at: float
+    """When it happened, in seconds since the epoch."""
     reason: str
+    """What happened, in words."""
     details: dict[str, Any] = field(default_factory=dict)
+    """The same as values, by event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,25 +34,27 @@ class Problem:
 
     kind: str
     what: str
-    """Where: a session, message, summary or passage id."""
+    """The id of a session, message, summary or passage."""
     detail: str
+    """What is wrong, in words."""
     about: str = ""
-    """Id of the summary or passage that has to be mended, where it is not the last part of `what`."""
+    """Id of the summary or passage to repair, if it is not the last part of `what`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a long check or repair is."""
+    """How far a long check or repair has come."""
 
     step: str
-    """`check` (messages looked at), `rows` (messages whose derived rows are made anew) or `vectors` (passages)."""
+    """`check` (messages examined), `rows` (messages whose derived rows were made again) or `vectors` (passages)."""
     done: int
     of: int
+    """How many there are in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class VerifyReport(Shown, sheet="records.verify_report"):
-    """What `verify()` looked at and what it found."""
+    """How much `verify()` examined, and what it found."""
 
     sessions: int
     entries: int
@@ -57,9 +63,9 @@ class VerifyReport(Shown, sheet="records.verify_report"):
     vectors: int
     problems: tuple[Problem, ...]
     pending_vectors: int = 0
-    """Passages that wait for their vector."""
+    """Passages without a vector so far."""
     notes: tuple[str, ...] = ()
-    """What a person may want to know and is no fault: counts of another counter, vectors that are still to be made."""
+    """What a person may want to know although it is no fault: counts of another counter, vectors still to be made."""
 
     @property
     def healthy(self) -> bool:
@@ -69,44 +75,47 @@ class VerifyReport(Shown, sheet="records.verify_report"):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DoctorReport(Shown, sheet="records.doctor_report"):
-    """What `doctor()` found, and what became of it."""
+    """What `doctor()` found and repaired."""
 
     found: tuple[Problem, ...]
     mended: tuple[Problem, ...]
     left: tuple[Problem, ...]
-    """Still wrong afterwards: a damaged file, a message that cannot be read, Chroma out of reach."""
+    """What is still wrong: a damaged file, a message that cannot be read, Chroma out of reach."""
     notes: tuple[str, ...] = ()
-    """As `VerifyReport.notes`, afterwards; and files that more people may read than the settings say."""
+    """As `VerifyReport.notes`, after the repair. Also names files that more people can read than the settings say."""
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong any more."""
+        """Whether nothing is wrong now."""
         return not self.left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Receipt(Shown, sheet="records.receipt"):
-    """What `forget()` removed, and what it cannot promise."""
+    """What `forget()` removed, and where traces may remain."""
 
     session_ids: tuple[str, ...]
     entries: int
+    """Messages."""
     revisions: int
+    """Earlier wordings of edited messages."""
     summaries: int
     passages: int
     vectors: int
     may_remain: tuple[str, ...]
-    """Places where bytes of the forgotten text may outlive this call, LangGraph's checkpointer among them where one was
-    seen with the session; empty where a scan finds nothing."""
+    """Places where bytes of the forgotten text may remain, such as a LangGraph checkpointer that the session was used
+    with. Empty if a scan found nothing."""
     at: float
+    """When it was done, in seconds since the epoch."""
     facts: int = 0
     files: int = 0
     """Kept files of runs."""
     checkpoints: int = 0
-    """Of runs: `MemoryCheckpoint`s."""
+    """Checkpoints of runs."""
     items: int = 0
-    """Of the user in `TieredStore`, and in the store of LangGraph that was handed in."""
+    """The user's items in `TieredStore`, and in the LangGraph store that the caller passed."""
     threads: int = 0
-    """Deleted in LangGraph's checkpointer that was handed in."""
+    """Threads deleted in the LangGraph checkpointer that the caller passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,57 +123,60 @@ class FlushReport:
     """What `flush()` finished."""
 
     summaries: int
-    """Made now."""
+    """Summaries written by this call."""
     vectors: int
-    """Embedded now."""
+    """Passages embedded by this call."""
     pending: int
-    """Work still left: failed attempts waiting for their back-off, or the timeout came first. Where it did, what is due
-    and not begun counts as one piece for each session."""
+    """Work that is left: failed attempts that wait for their back-off, and what the timeout cut off. In the latter,
+    work that was not begun counts as one for each session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MemoryStatus(Shown, sheet="records.status"):
-    """What a memory is made of on this machine, and what it lacks there."""
+    """The parts of a memory on this machine, and what is missing."""
 
     versions: dict[str, str]
-    """Of this package and of those that its behaviour depends on most."""
+    """Versions of this package and of those that matter most to it."""
     database: str
     """The file, or the URL without its password."""
     sessions: int
     embedder: str | None
-    """`None` where search is by words alone."""
+    """The embedding model. `None` if search is by words alone."""
     counter: str
     """What counts tokens."""
     counts_are_estimates: bool
     chroma: str | None
-    """Where the vectors are; `None` where there are none."""
+    """Where the vectors are. `None` if there are none."""
     vectors: int
-    """Passages that were embedded."""
+    """How many passages have a vector."""
     passages: int
-    """Passages that search knows, by words or by meaning."""
+    """How many passages search knows."""
     gaps: tuple[str, ...]
-    """What works with less than it could: what, why, and what to do."""
+    """What could work better: what is missing, why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelMetrics:
-    """One level of a session's tree."""
+    """One level of a session's tree of summaries."""
 
     level: int
     summaries: int
     tokens: int
+    """Tokens of its summaries."""
     source_tokens: int
+    """Tokens of what they were made from."""
     seconds: float
+    """Time that models took to write them."""
 
     @property
     def ratio(self) -> float:
-        """Share of the sources' tokens that condensing saved (0 to 1)."""
+        """Share of the sources' tokens that condensing saved, from 0 to 1."""
         return 1 - self.tokens / self.source_tokens if self.source_tokens else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratings:
-    """What people called the summaries that one writer made of one level, by `Session.rate`."""
+    """People's verdicts (`Session.rate`) on the summaries of one level by one writer."""
 
     level: int
     writer: str
@@ -175,30 +187,37 @@ class Ratings:
 
     @property
     def good_share(self) -> float:
-        """Share of the rated ones that were called good (0 to 1)."""
+        """Share of the verdicts that are `good`, from 0 to 1."""
         return self.good / (self.good + self.wrong + self.incomplete)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SessionMetrics(Shown, sheet="records.metrics"):
-    """Sizes, costs, ratios."""
+    """Sizes, costs and ratios of a session."""
 
     session_id: str
     messages: int
     tokens: int
+    """Tokens of the transcript."""
     levels: tuple[LevelMetrics, ...]
     overall_ratio: float
-    """Share of the transcript's tokens that the present cover saves (0 to 1)."""
+    """Share of the transcript's tokens that the present cover saves, from 0 to 1."""
     tokens_saved: int
+    """Tokens that the present cover saves."""
     spent: Spent
+    """What condensing consumed."""
     cost: float | None
-    """Money spent on condensing, in the price table's currency; `None` without a price."""
+    """Money spent on condensing, in the currency of the price table. `None` without a price."""
     saved_cost_per_call: float | None
-    """Money that one full-history call would cost more than one over the cover; `None` without a price."""
+    """Money that one call with the cover saves over one with the whole history. `None` without a price."""
     failed: int
+    """Summaries whose last attempt failed."""
     degraded: int
+    """Summaries that a fallback wrote."""
     stale: int
+    """Summaries with a message that was edited since."""
     kept_identifiers: float | None
+    """Mean of `Summary.kept_identifiers` over the level-1 summaries."""
     information_loss: float | None
-    """Mean over the level-1 summaries; see `Summary.information_loss`."""
+    """Mean of `Summary.information_loss` over the level-1 summaries."""
     ratings: tuple[Ratings, ...] = ()

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @checked_verbs
 class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.session"):
-    """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
+    """One conversation or one agent run, seen from one of its tracks. `TieredMemory.session` returns it."""
 
     def add_messages(
         self,
@@ -60,38 +60,37 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
         task: Name | None = None,
         wait: bool = False,
     ) -> list[str]:
-        """Write messages; durable when it returns.
+        """Store messages. They are on disk when it returns.
 
         Args:
-            messages: LangChain messages, or what `convert_to_messages` takes. A message whose id is known is the same
-                message again (nothing happens) or its edit (a new revision).
-            at: When they were said: one moment for all, or one for each; now, if not given. Naive times are UTC.
-            kind: What they are, such as `acceptance_criteria`. A name of the priority matrix decides how long a view
-                shows them, and what leaves it first (docs/condensing.md); any other is kept and means nothing there.
+            messages: LangChain messages, or what `convert_to_messages` takes. If the id of a message is known, it is
+                either the same message again, and nothing happens, or an edit, which is stored as a new revision.
+            at: When they were said: one time for all, or one for each. Now by default. Times without a zone are UTC.
+            kind: The kind of message, such as `acceptance_criteria`. A kind in the priority matrix decides how long a
+                view shows them (docs/condensing.md). Any other kind is stored without effect.
             task: The task that they belong to.
-            wait: Finish summaries and vectors that fall due before returning.
+            wait: Finish the summaries and vectors that fall due before returning.
 
         Returns:
-            The messages' ids, in order; those without one got one. A message that was forgotten under its id with the
-            same words is not stored again: its id is not among them, and the event `forgotten_not_stored` names it.
-            Under a new id it is a new message.
+            The ids of the messages, in order. A message without an id gets one. A forgotten message that comes again
+            with its id and words is not stored: its id is missing here, and the event `forgotten_not_stored` names it.
 
         Raises:
-            InvalidInputError: for a message, a time or an id that cannot be taken; nothing was written.
-            StorageError: when the database cannot take them; nothing was written.
+            InvalidInputError: if a message, time or id cannot be used. Nothing was written.
+            StorageError: if the database cannot store them. Nothing was written.
         """
         return run(self.core.adding(messages, at=at, kind=kind, task=task, wait=wait))
 
     aadd_messages = flow_twin(add_messages, lambda self: self.core.adding)
 
     def revisions(self, message_id: str) -> list[BaseMessage]:
-        """Earlier revisions of an edited message, oldest first.
+        """Return earlier revisions of an edited message, oldest first.
 
         Args:
-            message_id: Of this track, or of the one other track that has it.
+            message_id: Id of a message of this track, or of the only other track that has it.
 
         Raises:
-            InvalidInputError: when not this track but several others have a message of that id.
+            InvalidInputError: if this track has no message of that id, but several others have one.
         """
         store, ref = self.core.found()
         if ref is None:
@@ -111,18 +110,22 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
         since: dt.datetime | None = None,
         until: dt.datetime | None = None,
     ) -> list[Hit]:
-        """The best hits over messages (level 0) and summaries (level 1 and up), within each level's quota.
+        """Search messages (level 0) and summaries (level 1 and higher). Each level has a quota of the hits.
 
         Args:
-            query: The question, or words of what is looked for.
-            k: How many at most.
-            tracks: Only these; `None`: all that the handle's scope shows, of a parent's as many hits as fit its tokens.
-            levels: Only these, 0 for messages; `None`: all.
-            since: Only what was said at this time or later; a time without a zone is UTC.
-            until: Only what was said at this time or before.
+            query: The question, or words to look for.
+            k: The most hits to return.
+            tracks: Only these tracks. With `None`, all that the scope of this handle shows; hits from a parent's track
+                are limited to `sight_tokens`.
+            levels: Only these levels; 0 is messages. With `None`, all.
+            since: Only what was said from this time on. A time without a zone is UTC.
+            until: Only what was said up to this time.
+
+        Returns:
+            Hits, best first.
 
         Raises:
-            InvalidInputError: when one of the arguments cannot be used, or a track is out of the handle's scope.
+            InvalidInputError: if an argument cannot be used, or a track is outside the scope of this handle.
         """
         filters = SearchFilters(
             tracks=tuple(tracks) if tracks is not None else None, since=seconds_of(since), until=seconds_of(until)
@@ -132,40 +135,41 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
     asearch = off_loop_twin(search)
 
     def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
-        """What was stated on any track of this session: a short clause each.
+        """Return the facts of this session, from all tracks: short clauses with their source messages.
 
-        Of messages that are not summarised yet it is read by rules when it is asked for, of the newest thousand.
+        Facts of messages that are not summarised yet are read by rules on each call, from the newest thousand.
 
         Args:
-            query: Those whose words match it best, best first; without one the weightiest, and of those the newest.
-            k: The most to give.
-            superseded: Whether those are among them that a correction took the place of; each names what did.
+            query: Only facts that match these words, best first. Without it, the weightiest come first, newest first.
+            k: The most facts to return.
+            superseded: Also return facts that were corrected. Each names the one that took its place.
 
         Raises:
-            InvalidInputError: when one of them is of a type that it cannot take.
+            InvalidInputError: if an argument has the wrong type.
         """
         return Facts(self.core.facts(query, k=k, superseded=superseded))
 
     afacts = off_loop_twin(facts)
 
     def correct(self, fact_id: Name, statement: Words) -> Fact:
-        """Put a statement of a person's in the place of a fact, in views, search and `facts()`, for good.
+        """Replace a fact by a person's statement, in views, search and `facts()`, for good.
 
-        The statement is a message of this track, of kind `correction`: it is the new fact's source. It ends what the
-        corrected messages state of this, whoever reads or summarises them later; nothing is removed. To undo it, forget
-        that message; `facts(superseded=True)` has the history.
+        The statement becomes a message of this track, of kind `correction`, and the source of the new fact. It replaces
+        what the corrected messages state on this point, whoever reads or summarises them later. Nothing is removed. To
+        undo it, forget that message. `facts(superseded=True)` shows the history.
 
         Args:
-            fact_id: The id of a fact that holds, or a beginning of it that no other shares.
-            statement: What is true, as a sentence that stands alone, with some of the words of what it corrects.
+            fact_id: The id of a fact that holds, or a unique beginning of it.
+            statement: What is true, as a sentence that stands alone. It must share a word with the fact.
 
         Returns:
             The new fact, with the id of its message.
 
         Raises:
-            NotFoundError: when the session has no such fact.
-            InvalidInputError: when it does not hold any more, several begin so, or the statement has no word of it.
-            StorageError: when the database cannot take it.
+            NotFoundError: if the session has no such fact.
+            InvalidInputError: if the fact no longer holds, the beginning fits several facts, or the statement shares no
+                word with it.
+            StorageError: if the database cannot store it.
         """
         return correct(self.core, fact_id, statement)
 
@@ -174,52 +178,51 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
     def rate(
         self, summary_id: Name, verdict: Verdict, *, note: Note | None = None, text: Words | None = None
     ) -> Summary:
-        """Say what you think of a summary. One that is wrong or incomplete is made again; all above it follows.
+        """Record a person's verdict on a summary. A wrong or incomplete one is written again, with all above it.
 
-        Verdicts are counted in `metrics()` by who wrote what was rated. A later verdict takes the place of an earlier
-        one.
+        `metrics()` counts the verdicts by level and writer. A later verdict replaces an earlier one.
 
         Args:
-            summary_id: As for `expand`, where it names one summary.
+            summary_id: Names one summary, as for `expand`.
             verdict: `good`, `wrong` or `incomplete`.
-            note: What is right, or missing, in at most 600 characters and half of what the summary may take. Every text
-                that is made from now on holds it: the model is told, and where it does not say so in these words,
-                they are a line of the text.
-            text: Your own words for the whole summary, in the place of those that stand there. Where a message below is
-                edited later, it is made again; name in `note` what must stand in that too.
+            note: What is right or missing, in at most 600 characters and half of the summary's size. The model is told,
+                and every later text of this summary says it: in the model's words, or else as a line of its own.
+            text: Your own words for the whole summary. If one of its messages is edited later, the summary is written
+                again, so put what must stay into `note` too.
 
         Returns:
-            The summary as it is now: `stale`, where it is to be made again.
+            The summary as it is now. It is `stale` if it will be written again.
 
         Raises:
-            NotFoundError: when the session has no such summary.
-            InvalidInputError: when several are named so, it is not written yet, or a good one gets a note or a text.
-            StorageError: when the database cannot take it.
+            NotFoundError: if the session has no such summary.
+            InvalidInputError: if `summary_id` fits several, the summary is not written yet, or a good one gets a note
+                or a text.
+            StorageError: if the database cannot store it.
         """
         return rate(self.core, summary_id, verdict, note=note, text=text)
 
     arate = off_loop_twin(rate)
 
     def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
-        """What a summary stands for.
+        """Return what a summary was made from: messages, or the summaries one level below.
 
         Args:
-            summary_id: Its id, or the numbers of its messages, as contexts name it (`"451-600"`). A message's id gives
-                that message. The beginning of an id will do.
-            depth: How many levels down; `None`: to the messages.
+            summary_id: The id of a summary, a unique beginning of it, or the span of its messages, as contexts show it
+                (`"451-600"`). The id of a message returns that message.
+            depth: How many levels to go down. `None` goes down to the messages.
 
         Raises:
-            NotFoundError: when the session has no such summary or message.
-            InvalidInputError: when several ids begin so, or `depth` is below 1.
+            NotFoundError: if the session has no such summary or message.
+            InvalidInputError: if the beginning fits several ids, or `depth` is below 1.
         """
         return Expanded(expand_within(self.core, summary_id, depth=depth))
 
     aexpand = off_loop_twin(expand)
 
     def tree(self) -> SummaryTree:
-        """Every summary there is, from the highest down, with states, spans and sizes; with a scope, this track's.
+        """Return all summaries as a tree, with states, spans and sizes. With a scope, only those of this track.
 
-        To look at: it reads all of them, so it costs time that grows with the session.
+        It reads every summary, so its time grows with the session.
         """
         return tree_within(self.core)
 
@@ -229,18 +232,18 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
         """Show a message in every context from now on.
 
         Args:
-            message_id: Of this track, or of the one other track that has it.
+            message_id: Id of a message of this track, or of the only other track that has it.
 
         Raises:
-            NotFoundError: when the session has no such message.
-            InvalidInputError: when not this track but several others have a message of that id.
+            NotFoundError: if the session has no such message.
+            InvalidInputError: if this track has no message of that id, but several others have one.
         """
         self._set_pin(message_id, pinned=True)
 
     apin = off_loop_twin(pin)
 
     def unpin(self, message_id: str) -> None:
-        """Let a pinned message go.
+        """Unpin a message.
 
         Args:
             message_id: As for `pin`.
@@ -257,53 +260,52 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
     ) -> Receipt:
         """Remove messages of this track, or the whole session, with everything derived from them.
 
-        What was forgotten does not come back under its ids, from whatever place: keyed digests are kept of it. An id
-        that this track does not have is that of the one other track that has it; messages of the same ids on further
+        Forgotten messages do not come back under their ids, wherever they are sent from: keyed digests remain. If this
+        track has no message of an id, the only other track that has one is meant. Messages of the same id on further
         tracks stay, and the receipt names them.
 
         Args:
-            message_ids: Which messages; `None` for the session.
-            checkpointer: LangGraph's checkpointer, to have the thread of the session's name deleted there too. Of
-                single messages the receipt can only say that the thread has them.
+            message_ids: The messages to remove. With `None`, the whole session.
+            checkpointer: A LangGraph checkpointer, to delete the thread of the same name too. For single messages, the
+                receipt only says that the thread still has them.
 
         Raises:
-            NotFoundError: when one of the messages never was in the session; nothing was removed then.
-            InvalidInputError: when several other tracks have a message of that id; nothing was removed then.
-            StorageError: when the database cannot remove them now. What was begun is finished by the next call, by
-                `doctor`, or when the memory is opened again.
+            NotFoundError: if one of the messages never was in the session. Nothing was removed.
+            InvalidInputError: if several other tracks have a message of an id. Nothing was removed.
+            StorageError: if the database cannot remove them now. The next call, `doctor`, or the next open finishes it.
         """
         return run(self._forget(message_ids=message_ids, checkpointer=checkpointer), take=take_out)
 
     aforget = flow_twin(forget, lambda self: self._forget, take=atake_out)
 
     def metrics(self) -> SessionMetrics:
-        """The session in figures; with a scope, this track alone."""
+        """Return figures of the session: sizes, costs, ratios. With a scope, only those of this track."""
         return measure(self.core.checked, self.session_id, track=self.core.only_track)
 
     ametrics = off_loop_twin(metrics)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
-        """Finish this session's summaries and vectors that are due.
+        """Finish all summaries and vectors of this session that are due.
 
         Args:
-            timeout: Seconds to work at most; `None`: until all is done.
+            timeout: The most seconds to take. With `None`, until all is done.
         """
         return run(self.core.flush(timeout))
 
     aflush = flow_twin(flush, lambda self: self.core.flush)
 
     def page(self, *, contexts: Sequence[Context] = ()) -> str:
-        """The session as one page of HTML: messages, summaries, facts, decisions, checkpoints, files and cost.
+        """Return the session as one HTML page: messages, summaries, facts, decisions, checkpoints, files and cost.
 
-        It stands alone: no request leaves it, and what a message says stays text. Making it writes nothing. What a past
-        call was shown is told as far as decisions about views are kept.
+        The page makes no request, and messages stay text. Making it writes nothing. It shows what past calls saw as far
+        as decisions about views are stored.
 
         Args:
-            contexts: What `context` gave for calls of this track, to be shown word for word with their accounts.
+            contexts: Results of `context` on this track, to show word for word with their accounts.
 
         Raises:
-            NotFoundError: when the session has no message.
-            InvalidInputError: for a handle with a scope.
+            NotFoundError: if the session has no message.
+            InvalidInputError: if the handle has a scope.
         """
         refuse_whole_session(self.core, "page")
         return document(content_of(self, contexts=contexts))
@@ -311,7 +313,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
     apage = off_loop_twin(page)
 
     def end(self) -> None:
-        """Close the session: its highest summaries are archived. A further message opens it again."""
+        """Close the session and archive its highest summaries. The next message opens it again."""
         refuse_whole_session(self.core, "end")
         self.core.engine.writable_runtime()
         store, ref = self.core.found()

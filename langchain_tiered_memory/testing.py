@@ -35,10 +35,10 @@ _CHARS_PER_TOKEN = 4
 
 
 class FrozenClock:
-    """A clock that goes only when told to.
+    """A clock that only moves when you tell it to.
 
     Args:
-        seconds: Seconds since the epoch at which it stands.
+        seconds: Its time at the start, in seconds since the epoch.
     """
 
     def __init__(self, seconds: float = 1_700_000_000.0) -> None:
@@ -49,15 +49,15 @@ class FrozenClock:
         return self._seconds
 
     def advance(self, seconds: float) -> None:
-        """Move by `seconds`; a negative figure sets the clock back, as clocks do."""
+        """Move by `seconds`. A negative number sets the clock back."""
         self._seconds += seconds
 
 
 class ScriptedModel(BaseChatModel):
-    """A chat model that answers from a script, sync and async, and remembers what it was asked.
+    """A chat model that answers from a script, sync and async, and records its calls.
 
-    An `AIMessage` in the script is given as it is. A text is given with `usage_metadata` of a token for four
-    characters. A list that has run out repeats its last reply.
+    It returns an `AIMessage` of the script as it is. A text gets `usage_metadata`, at one token for four characters. At
+    the end of the list, the last reply is repeated.
     """
 
     answers: list[Any] | Callable[..., Any] = Field(default_factory=lambda: ["ok"])
@@ -143,10 +143,9 @@ _FILLED = 0.8  # of the size asked for: four characters a token is generous for 
 
 
 def summarising_model() -> ScriptedModel:
-    """A model that answers a condensing prompt with telling sentences of its sources, in the asked sections and size.
+    """Return a model that answers a condensing prompt with sentences of its sources, in the wanted sections and size.
 
-    Deterministic, and no better than that: it lets tests and benchmarks run the whole path of a condensing model with
-    real text.
+    It is deterministic. Tests and benchmarks use it to run the whole path of a condensing model with real text.
     """
     return ScriptedModel(answers=_telling_sentences)
 

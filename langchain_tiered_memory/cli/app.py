@@ -159,7 +159,7 @@ def _mistaken(error: Any, message: str) -> int:  # noqa: ANN401 - of typer's own
     if "\n" in message.strip():
         sys.stderr.write(f"{message}\n")
         return EXIT_ERROR
-    told = message.strip().rstrip(".")
+    told = message.strip().rstrip(".").replace("Value error, ", "").replace("Input should be", "it must be")
     joined = " See" if told.endswith("?") else "; see"
     return _failed(f"{told[:1].lower()}{told[1:]}{joined} `{where} --help`", EXIT_ERROR)
 

@@ -16,6 +16,7 @@ from langchain_tiered_memory.cli.opening import existing_session, open_memory
 from langchain_tiered_memory.cli.options import AsJson, Database, NoEmbeddings, ReadOnly, SessionId
 from langchain_tiered_memory.cli.screen import grid, out, print_json, say, short
 from langchain_tiered_memory.cli.surroundings import say_gaps
+from langchain_tiered_memory.display.sheet import plural
 from langchain_tiered_memory.settings import Settings, SettingsName, TreeSettings
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.types.records import utc
@@ -86,14 +87,19 @@ def facts(
 ) -> None:
     """Show what a session states: a short clause each, with its id, who said it, when, and in which messages."""
     with open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory:
-        found = existing_session(memory, session).facts(question, k=most, superseded=superseded)
+        found = existing_session(memory, session).facts(question, k=most + 1, superseded=superseded)
+    shown = found[:most]
     if as_json:
-        print_json(found)
+        print_json(shown)
         return
-    table = grid("what is stated", "id")
+    if not shown:
+        say("no fact matches" if question else "no facts yet", where=out())
+        return
+    count = plural(len(shown), "fact")
+    table = grid(f"the first {count}; -k shows more" if len(found) > most else count, "id")
     for name in ("fact", "by", "since", "messages"):
         table.add_column(name)
-    for fact in found:
+    for fact in shown:
         table.add_row(
             short(fact.id),
             Text(fact.text if fact.status == "active" else f"{fact.text} (superseded)"),

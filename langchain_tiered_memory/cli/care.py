@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_tiered_memory.cli.context_view import level_lines
-from langchain_tiered_memory.cli.opening import cover_of, existing_session, open_memory, summary_of
+from langchain_tiered_memory.cli.opening import cover_of, existing_session, named_node, open_memory
 from langchain_tiered_memory.cli.options import (
     EXIT_PROBLEMS,
     AsJson,
@@ -44,7 +44,12 @@ def inspect(
     ] = None,
     node: Annotated[
         str | None,
-        typer.Argument(metavar="SUMMARY", help="Show this summary and what it stands for.", show_default=False),
+        typer.Argument(
+            metavar="SUMMARY",
+            help="Show this summary and its sources: its id, or the numbers of its messages, such as 1-40. The id of "
+            "a message shows that message.",
+            show_default=False,
+        ),
     ] = None,
     *,
     as_json: AsJson = False,
@@ -186,17 +191,17 @@ def _inspect_session(memory: "TieredMemory", session_id: str, *, as_json: bool) 
         table.add_row(
             summary.id[:_SHORT_ID], str(summary.level), f"{summary.entry_count:,}", f"{summary.tokens:,}", *span
         )
+    console.print()
     console.print(table)
 
 
 def _inspect_node(memory: "TieredMemory", session_id: str, node: str, *, as_json: bool) -> None:
-    summary = summary_of(memory, session_id, node)
-    sources = memory.session(session_id).expand(summary.id)
+    summary, sources = named_node(memory, session_id, node)
     if as_json:
         print_json({"summary": summary, "sources": sources})
         return
     console = out()
-    for item in (summary, *sources):
+    for item in (*([summary] if summary is not None else []), *sources):
         console.print(Rule(Text(_title(item), style="bold"), align="left", style="dim"))
         console.print(Padding(Text(item.text), (0, 0, 0, 2)))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from langchain_tiered_memory.cli.options import given_key
-from langchain_tiered_memory.errors import NotFoundError
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.settings import PriceSettings, Settings
 from langchain_tiered_memory.settings.environment import settings_from_environment
 
@@ -131,15 +131,20 @@ def cover_of(memory: TieredMemory, session_id: str) -> list[Summary]:
     return sorted(store.tree.roots(ref, limit=_ROOTS), key=lambda summary: summary.first_seq)
 
 
-def summary_of(memory: TieredMemory, session_id: str, summary_id: str) -> Summary:
-    """One summary, by its id or the beginning of it."""
-    store, ref = _place(memory, session_id)
-    found = store.tree.by_prefix(ref, summary_id)
-    if len(found) != 1:
-        number = "no summary" if not found else f"{len(found)} summaries"
-        msg = f"the session {session_id!r} has {number} with the id {summary_id!r}: `inspect` lists them"
-        raise NotFoundError(msg)
-    return found[0]
+def named_node(memory: TieredMemory, session_id: str, name: str) -> tuple[Summary | None, list[Summary | Entry]]:
+    """A summary with its sources, named as for `Session.expand`; no summary where a message, or several, are named so.
+
+    Raises:
+        NotFoundError: when the session has neither a summary nor a message of that name.
+    """
+    from langchain_tiered_memory.recall.search import summary_named  # noqa: PLC0415 - slow to import
+
+    handle = memory.session(session_id)
+    found = handle.expand(name)
+    try:
+        return summary_named(memory.core.runtime, session_id, name, track=handle.track, alone=False), found
+    except (NotFoundError, InvalidInputError):
+        return None, found
 
 
 def _place(memory: TieredMemory, session_id: str) -> tuple[SqlStore, SessionRef]:

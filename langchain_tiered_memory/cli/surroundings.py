@@ -76,7 +76,9 @@ def setup(*, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask."
     if not missing:
         typer.echo("nothing to fetch: the embedding model and the encodings are there")
         return
-    lines = [f"  {one.name}, {one.about_bytes / 1e6:.0f} MB, from {one.url} to {one.target}" for one in missing]
+    lines = [
+        f"  {one.name}, {one.about_bytes / 1e6:.0f} MB\n    from {one.url}\n    to {one.target}" for one in missing
+    ]
     if not yes and not typer.confirm("\n".join(["To be fetched:", *lines, "Go on?"]), err=True):
         typer.echo("nothing was fetched", err=True)
         raise typer.Exit(EXIT_DECLINED)

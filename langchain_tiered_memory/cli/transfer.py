@@ -146,11 +146,18 @@ def forget(
         print_json(receipt)
         return
     console = out()
-    console.print(
-        f"forgotten: {plural(receipt.entries, 'message')}, {plural(receipt.revisions, 'older revision')}, "
-        f"{plural(receipt.summaries, 'summary')}, {plural(receipt.passages, 'passage')}, "
-        f"{plural(receipt.vectors, 'vector')}, {plural(receipt.facts, 'fact')}, {plural(receipt.files, 'file')}, "
-        f"{plural(receipt.checkpoints, 'checkpoint')}, {plural(receipt.items, 'item')}"
-    )
+    removed = {
+        "message": receipt.entries,
+        "older revision": receipt.revisions,
+        "summary": receipt.summaries,
+        "passage": receipt.passages,
+        "vector": receipt.vectors,
+        "fact": receipt.facts,
+        "file": receipt.files,
+        "checkpoint": receipt.checkpoints,
+        "item": receipt.items,
+    }
+    told = [plural(count, what) for what, count in removed.items() if count]
+    say(f"forgotten: {', '.join(told) or 'nothing was there'}", where=console)
     for place in receipt.may_remain:
         say(f"bytes may remain: {place}", style="yellow", where=console)

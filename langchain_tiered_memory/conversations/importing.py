@@ -32,26 +32,26 @@ def import_conversations(
     session_id: SessionId | None = None,
     progress: Callable[[Progress], object] | None = None,
 ) -> ImportReport:
-    """Add what a file holds, each conversation to a session of its own; what it is, is told from its content.
+    """Import a file of conversations, each into its own session. The content tells the format.
 
-    Taken are ChatGPT's and Claude's `conversations.json`, runs exported from LangSmith, SQLite files of LangGraph's
-    checkpoints and of LangChain's `SQLChatMessageHistory`, lists of messages in OpenAI's or LangChain's form, JSON
-    Lines of them, our own export, and annotated conversations. Messages that are there, by id, are not added again.
+    It reads ChatGPT's and Claude's `conversations.json`, runs exported from LangSmith, SQLite files of LangGraph's
+    checkpoints and of LangChain's `SQLChatMessageHistory`, lists of messages in OpenAI's or LangChain's form or JSON
+    Lines of them, our own export, and annotated conversations. Messages whose id is there already are not added again.
 
     Args:
-        memory: Where to.
-        path: The file. A text of a gigabyte or more is refused; an export is read one conversation at a time.
-        session_id: The session, for a file with one conversation; by default the conversation's own id.
-        progress: Called after each conversation; of one alone, after each batch of its messages.
+        memory: The memory to add to.
+        path: The file. An export is read one conversation at a time. A text of a gigabyte or more is refused.
+        session_id: The session for a file with one conversation. By default, the conversation's own id.
+        progress: Called after each conversation, or after each batch of messages if there is only one.
 
     Returns:
-        How many messages are new, by session; and which conversations were refused, with the reason.
+        How many messages are new, by session, and which conversations were refused, with the reason.
 
     Raises:
-        InvalidInputError: when the file cannot be read, the memory refuses a message of its one conversation, or
-            `session_id` is given and it holds several.
-        SettingsError: when the package is missing that reads it.
-        StorageError: when the database cannot take it; what was added before remains.
+        InvalidInputError: if the file cannot be read, the memory refuses a message of its only conversation, or
+            `session_id` is given for a file with several.
+        SettingsError: if the package that reads it is not installed.
+        StorageError: if the database cannot store it. What was added before remains.
     """
     number, conversations = open_conversations(Path(path))
     if session_id is not None and number > 1:

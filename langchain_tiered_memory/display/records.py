@@ -216,6 +216,7 @@ def receipt(one: Receipt) -> Sheet:
         ("summaries above them", one.summaries),
         ("passages of the text index", one.passages),
         ("vectors", one.vectors),
+        *((what, getattr(one, what)) for what in ("facts", "files", "checkpoints", "items", "threads")),
     ]
     remains = tuple(f"may remain: {place}" for place in one.may_remain)
     return Sheet(

@@ -52,18 +52,18 @@ _RUNS_REMEMBERED = 100
 
 
 class FileRunMiddleware(AgentMiddleware[Any, Any]):
-    """Gives an agent `open_file`, and its calls the session's run: one that nobody ended is gone on with.
+    """Gives an agent the tool `open_file` and a run. An unfinished run of the session is continued.
 
     Args:
-        memory: Where everything is kept; the session is the `thread_id` of the config.
-        roots: The folder whose files may be opened, or several; `None`: those of the settings.
-        critical: A file to load and pin at the start, or several.
-        max_tokens: Bounds each result of `open_file`.
-        track: The track of the agent's messages: a file that it shows is not shown again on it.
-        user_key: Key of the config that names the user, where there is one.
+        memory: The memory. The session is the config's `thread_id`.
+        roots: One or more folders whose files may be opened. With `None`, those of the settings.
+        critical: One or more files to load and pin at the start.
+        max_tokens: The most tokens of one result of `open_file`.
+        track: The track of the agent's messages. A file that it shows already is not shown again.
+        user_key: The key of the config that names the user.
 
     Raises:
-        SettingsError: for a choice that cannot be used.
+        SettingsError: if an argument cannot be used.
     """
 
     @checked(SettingsError)
@@ -165,14 +165,16 @@ def start_run_node(
     user_key: Name = "user_id",
     name: Name = "start_run",
 ) -> MemoryNode:
-    """A node that begins a run: it loads and pins the critical files, and does what is due. `end_run_node` ends it.
+    """Make a node that begins a run: it loads and pins the critical files, and does what is due.
+
+    `end_run_node` ends the run.
 
     Args:
-        memory: Where everything is kept, or a function that opens it.
+        memory: The memory, or a function that opens it.
         roots: As for `FileRunMiddleware`.
         critical: As for `FileRunMiddleware`.
         user_key: As for `FileRunMiddleware`.
-        name: The node's, where `add_node` gets none.
+        name: The node's name, if `add_node` gets none.
     """
 
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
@@ -188,7 +190,7 @@ def start_run_node(
 def end_run_node(
     memory: MemorySource, *, roots: FilePaths | None = None, user_key: Name = "user_id", name: Name = "end_run"
 ) -> MemoryNode:
-    """A node that ends a run: it archives, cleans, saves a checkpoint with the figures, and reports.
+    """Make a node that ends a run: it archives, cleans up, saves a checkpoint with the figures, and reports.
 
     The arguments are those of `start_run_node`.
     """

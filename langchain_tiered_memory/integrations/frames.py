@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 @checked()
 def to_frame(records: Iterable[object]) -> pd.DataFrame:
-    """Records of one kind as a data frame of pandas: `to_frame(session.facts())`.
+    """Return records of one kind as a pandas data frame: `to_frame(session.facts())`.
 
-    A field is a column. A record inside a record is columns behind its name (`guard.zone`), an enum its value, and what
-    is a number of seconds since the epoch (`at`, `first_at`) a time in UTC.
+    Each field is a column. A field of a nested record is `name.field`, such as `guard.zone`. Enums become their values,
+    and seconds since the epoch (`at`, `first_at`) become times in UTC.
 
     Args:
-        records: Facts, hits, outcomes, entries, summaries, `ledger()`'s rows, `costs().rows`, or any others of
+        records: Facts, hits, outcomes, entries, summaries, rows of `ledger()` or `costs().rows`, or other values of
             `langchain_tiered_memory.types` and `reports`.
 
     Raises:
-        InvalidInputError: for what is no record.
-        SettingsError: without pandas.
+        InvalidInputError: if something is not such a record.
+        SettingsError: if pandas is not installed.
     """
     try:
         import pandas as pd  # noqa: PLC0415 - a package of the user's choice

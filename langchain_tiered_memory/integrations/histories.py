@@ -52,22 +52,22 @@ def import_history(
     at: dt.datetime | None = None,
     label: str = "",
 ) -> list[str]:
-    """Add a history to a session. What is there already is left alone, so that it can be repeated and resumed.
+    """Add a history to a session. Messages that are already there are left alone, so it can be repeated and resumed.
 
     Args:
-        session: Where to.
-        source: A chat history; or messages, as `from_langgraph` gives them; or dicts: OpenAI's, LangChain's, or those
-            that LangGraph's server gives for a thread. Their times (`at`, `timestamp`, `created_at`, `date`) are kept.
-        at: When they were said, where the source does not tell; now by default.
-        label: Tells apart histories of the same words, if several are brought into one session. A message that brings
-            an id keeps it: sources that merely count their messages want a session each.
+        session: The session to add to.
+        source: A chat history; messages, as from `from_langgraph`; or dicts of OpenAI, LangChain or LangGraph's server.
+            Their times (`at`, `timestamp`, `created_at`, `date`) are kept.
+        at: The time of messages whose source names none. Now by default.
+        label: Distinguishes histories with the same words, if you add several to one session. A message with an id
+            keeps it, so give each source that merely numbers its messages its own session.
 
     Returns:
         The ids of its messages, in order, new or not.
 
     Raises:
-        InvalidInputError: when something in it is no message; the batches of 200 before it remain.
-        StorageError: when the database cannot take it; the batches before remain.
+        InvalidInputError: if something in it is not a message. The batches of 200 before it remain.
+        StorageError: if the database cannot store it. The batches before remain.
     """
     arrived = _arrived(source.messages if isinstance(source, BaseChatMessageHistory) else source, label)
     return [one for batch in _batches(arrived) for one in session.add_messages(**_as_told(batch, at))]
@@ -89,11 +89,11 @@ async def aimport_history(
 
 @checked()
 def export_history(session: Session, target: BaseChatMessageHistory) -> list[str]:
-    """Add the transcript of a session's track to a chat history, after what it has; gives the ids of what was added.
+    """Append the transcript of a session's track to a chat history, and return the ids of what was added.
 
     Args:
-        session: Whose messages.
-        target: The history. Messages that it has already, by id or else by what they say, are left alone.
+        session: The session to read.
+        target: The history. Messages that it already has, by id or else by their words, are left alone.
     """
     missing = _missing(session.messages(), target.messages)
     for start in range(0, len(missing), _BATCH):
@@ -117,10 +117,10 @@ async def aexport_history(session: Session, target: BaseChatMessageHistory) -> l
 
 @checked()
 def to_openai(session: Session) -> list[dict[str, Any]]:
-    """The transcript of a session's track as OpenAI-style dicts, ids included: `import_history` takes them back.
+    """Return the transcript of a session's track as OpenAI-style dicts with ids. `import_history` reads them back.
 
     Args:
-        session: Whose messages.
+        session: The session to read.
     """
     return _rows_of_messages(session.messages())
 
@@ -135,16 +135,16 @@ async def ato_openai(session: Session) -> list[dict[str, Any]]:
 def from_langgraph(
     checkpointer: Checkpointer, config: RunnableConfig, *, channel: Name = "messages"
 ) -> list[BaseMessage]:
-    """The messages in the state of a thread, as its latest LangGraph checkpoint (or the one in `config`) has them.
+    """Return the messages of a LangGraph thread, from its latest checkpoint or the one named in `config`.
 
     Args:
-        checkpointer: As the graph was compiled with.
-        config: With the thread's `thread_id`, and if wanted a `checkpoint_id` and a `checkpoint_ns`.
-        channel: The key of the state that holds the messages; all others are left alone.
+        checkpointer: The checkpointer of the graph.
+        config: Names the thread (`thread_id`), and optionally a `checkpoint_id` and a `checkpoint_ns`.
+        channel: The key of the state that holds the messages.
 
     Raises:
-        NotFoundError: when the thread has no checkpoint.
-        InvalidInputError: when `config` names no thread, or the state has no messages under that key.
+        NotFoundError: if the thread has no checkpoint.
+        InvalidInputError: if `config` names no thread, or the state has no messages under that key.
     """
     return _messages_in(checkpointer.get_tuple(_with_thread(config)), config, channel)
 

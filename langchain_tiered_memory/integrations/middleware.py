@@ -82,41 +82,41 @@ class TieredMemoryState(AgentState[Any]):
 
 
 class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
-    """Shows each model call of an agent a context of the memory instead of the whole history.
+    """Replaces the history in each model call of an agent by a context of the memory.
 
-    The session is the `thread_id` of the config. A sub-agent gets a track of its own, unless it goes on with messages
-    of another. Without a checkpointer the memory alone knows what was said before: hand the agent only what is new.
+    The session is the config's `thread_id`. A sub-agent gets its own track, unless it continues the messages of
+    another. Without a checkpointer, only the memory knows what was said before: pass the agent only what is new.
 
-    What was said last is written where the agent ends, as other middlewares left it. Alerts and outcomes of the guard
-    go to the graph's custom stream and to callbacks (as the custom event `tiered_memory`), in plain JSON.
+    The last messages of a run are written when the agent ends, as other middlewares left them. Alerts and outcomes go
+    to the graph's custom stream and to callbacks (custom event `tiered_memory`), as plain JSON.
 
     Args:
-        memory: Where everything is kept.
-        max_tokens: The most that one request may take; what the window of the request's model allows, if not given, or
-            `settings.context.max_tokens` where the model does not tell its window.
+        memory: The memory to use.
+        max_tokens: The most tokens of one request. By default, what the window of the request's model allows, or
+            `settings.context.max_tokens` if the window is not known.
         view: As for `Session.context`.
         profile: As for `Session.context`.
-        recall: Whether the last user message is looked up in what the context does not show.
-        project: Keys of the state, such as `todos`, shown as a note at the very end while some messages of the state
-            are not shown: there a change of theirs leaves the rest of the request to the provider's cache.
-        project_tokens: The most that this note may take; set aside in every request.
-        tools: Give the agent `recall`, `expand` and `pin` besides.
-        cache_hints: Tell the provider what of a request comes again: breakpoints for models of Anthropic's own API, a
-            `prompt_cache_key` for OpenAI's. Left alone where somebody set breakpoints already; off by default, for a
-            middleware behind this one may set some too, and Anthropic takes four at most.
-        track: The track of all this agent's messages; by its place in the graph, if not given.
-        scope: What of the session its contexts and tools may show: `Scope(sight_tokens=800)` gives a sub-agent a
-            capped, read-only sight of the agent that calls it. By default a sub-agent on a track of its own sees that
-            track alone, and any other agent the whole session.
-        user_key: Key of the config, or of the run's context (`context_schema`), that names the user, where there is
-            one; another user's session is refused.
-        across: Whether the tool `recall` may look into other sessions of the user too, as for `memory_tools`.
-        name: What the agent calls it, if not by its class; two in one agent need two names. In `create_deep_agent` one
-            that is called `SummarizationMiddleware` takes the place of deepagents' own, in its general-purpose
-            sub-agent too.
+        recall: Whether to add quotes that answer the last user message from what the context does not show.
+        project: Keys of the state, such as `todos`, to show in a note at the very end while some messages of the state
+            are not shown. At the end, a change of them does not break the provider's prompt cache.
+        project_tokens: The most tokens of this note. They are reserved in every request.
+        tools: Also gives the agent the tools `recall`, `expand` and `pin`.
+        cache_hints: Marks for the provider what later requests repeat: breakpoints for Anthropic's own API, a
+            `prompt_cache_key` for OpenAI's. Existing breakpoints stay as they are. Off by default, because a middleware
+            behind this one may set some too, and Anthropic accepts four at most.
+        track: The track of all messages of this agent. By default, its place in the graph decides.
+        scope: What its contexts and tools may show of the session. `Scope(sight_tokens=800)` gives a sub-agent a
+            read-only view of the calling agent, up to 800 tokens. By default, a sub-agent on its own track sees only
+            that track, and any other agent the whole session.
+        user_key: The key of the config, or of the run's context (`context_schema`), that names the user. A session of
+            another user is refused.
+        across: Whether the tool `recall` may search the user's other sessions too, as for `memory_tools`.
+        name: Its name in the agent; by default that of the class. Two in one agent need two names. In
+            `create_deep_agent`, the name `SummarizationMiddleware` makes it replace deepagents' own, in the
+            general-purpose sub-agent too.
 
     Raises:
-        SettingsError: for a choice that cannot be used.
+        SettingsError: if an argument cannot be used.
     """
 
     state_schema = TieredMemoryState
@@ -223,7 +223,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         return _extended(response, update_with(MESSAGES_KEY, record))
 
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ANN401 - of any agent
-        """Write what was said last: what other middlewares took out of an answer never stands in the transcript."""
+        """Write the last messages. What other middlewares removed from an answer is never in the transcript."""
         del runtime
         config = running_config()
         with unstreamed(config):

@@ -72,20 +72,20 @@ def remember_node(
     user_key: Name = "user_id",
     name: Name = "remember",
 ) -> MemoryNode:
-    """A node that writes what is new in the state to the memory: durable when the node is done.
+    """Make a node that writes new messages of the state to the memory. They are on disk when the node is done.
 
     Args:
-        memory: Where to, or a function that opens it.
-        messages_key: The state's list of messages, the truth of its branch: messages that were deleted from it, or
-            are on another fork, stay in the transcript and out of this branch's contexts.
-        input_key: For a state without such a list: where the user's message or text stands.
-        output_key: The same for the answer. One node may be made for each, before and after the model.
-        kind: What new messages are, such as `acceptance_criteria`.
+        memory: The memory, or a function that opens it.
+        messages_key: The key of the state's list of messages. The list decides what is on its branch: messages that
+            were deleted from it, or are on another fork, stay in the transcript but out of the contexts of this branch.
+        input_key: In a state without such a list, the key of the user's message or text.
+        output_key: The same for the answer. Use one node for each, before and after the model.
+        kind: The kind of the new messages, such as `acceptance_criteria`.
         task: The task that they belong to.
-        track: The track of all these messages; `main`, and one of its own for each sub-graph, if not given. A
-            sub-graph that shares the list and `tiered_memory` with the graph above it shares its track.
-        user_key: Key of the config's `configurable` that says whose session it is, where it is there.
-        name: The node's, where `add_node` gets none.
+        track: The track of these messages. By default `main`, and one of its own for each sub-graph. A sub-graph that
+            shares the list and `tiered_memory` with the graph above it shares its track.
+        user_key: The key of the config's `configurable` that names the user.
+        name: The node's name, if `add_node` gets none.
     """
     keys = [(key, is_users) for key, is_users in ((input_key, True), (output_key, False)) if key is not None]
     wiring = Wiring(messages_key=None if keys else messages_key, track=track, user_key=user_key)
@@ -112,17 +112,17 @@ def condense_node(
     user_key: Name = "user_id",
     name: Name = "condense",
 ) -> MemoryNode:
-    """A node that finishes the session's summaries that are due, for graphs that do not leave it to the background.
+    """Make a node that finishes summaries that are due, for graphs that do not leave this to the background.
 
     A call without its result, such as one that waits for a person's approval, is never condensed.
 
     Args:
-        memory: Where the session is.
-        messages_key: The state's list, which is remembered first; `None` where there is none.
-        timeout: Seconds after which the rest is left for later.
+        memory: The memory, or a function that opens it.
+        messages_key: The key of the state's list of messages, which is remembered first. `None` if there is none.
+        timeout: The most seconds to take. The rest is left for later.
         track: As for `remember_node`.
         user_key: As for `remember_node`.
-        name: The node's, where `add_node` gets none.
+        name: The node's name, if `add_node` gets none.
     """
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 
@@ -155,27 +155,27 @@ def context_node(
     user_key: Name = "user_id",
     name: Name = "context",
 ) -> MemoryNode:
-    """A node that decides the view of the next model call; `model_input` gives its messages.
+    """Make a node that decides what the next model call is shown. `model_input` returns the messages.
 
-    Into the state goes a small plan in JSON: which call it is for, and its figures. The context itself is handed over
-    beside the state, and made anew where that is lost, as after a restart. In a graph with several of these nodes
-    whose branches run side by side, `model_input(..., node="...")` says whose plan is meant.
+    The state gets a small plan as JSON: the call that it is for, and figures. The context itself is passed beside the
+    state, and made again if it is lost, for instance by a restart. If several of these nodes run side by side,
+    `model_input(..., node="...")` names the one that is meant.
 
     Args:
-        memory: Where the session is.
-        model: The model of the call, or its name: for its window and its calibration.
+        memory: The memory, or a function that opens it.
+        model: The model of the call, or its name. Its window and calibration are used.
         system: The system prompt of the call, for its size.
         tools: The tools of the call, for their size.
-        max_tokens: The budget of the whole request, in tokens; `None`: `settings.context.max_tokens`.
-        query: What is asked; `None`: the last user message; `""`: nothing, which leaves recall out.
+        max_tokens: The most tokens of the whole request. By default `settings.context.max_tokens`.
+        query: The question to recall for. By default, the last user message. `""` leaves recall out.
         view: `default`, `recall`, `minimal` or a name of `settings.context.views`.
-        profile: Whose condensation threshold counts; `None`: the model's name.
-        messages_key: The state's list, which is remembered first; `None` where there is none.
+        profile: The profile whose condensation threshold applies. By default, the name of the model.
+        messages_key: The key of the state's list of messages, which is remembered first. `None` if there is none.
         track: As for `remember_node`.
-        scope: What of the session the context may show: `Scope(sight_tokens=800)` gives a sub-graph a capped, read-only
-            sight of the graph above it. By default a sub-graph on a track of its own is shown that track alone.
+        scope: What the context may show of the session. `Scope(sight_tokens=800)` gives a sub-graph a read-only view of
+            the graph above it, up to 800 tokens. By default, a sub-graph on its own track sees only that track.
         user_key: As for `remember_node`.
-        name: The node's, where `add_node` gets none.
+        name: The node's name, if `add_node` gets none.
     """
     asked = {"model": model, "system": system, "tools": tools, "max_tokens": max_tokens, "query": query, "view": view}
     wires = {"messages_key": messages_key, "track": track, "user_key": user_key}
@@ -192,12 +192,11 @@ def context_node(
 
 @checked(SettingsError)
 def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[ContextChoices]) -> MemoryNode:
-    """A node that measures the next request: its zone, outcome and alert go into the state as figures.
+    """Make a node that measures the next request and writes its zone, outcome and alert into the state.
 
     Route with `add_conditional_edges("guard", zone_in, {...})`. Alerts, outcomes and checkpoints also go to the
-    graph's custom stream and to callbacks. When the run's state was saved for this request, it is saved together with
-    the id of the LangGraph checkpoint that the step began with. A `context_node` for the same call, right behind it,
-    takes over the context that was made here.
+    graph's custom stream and to callbacks. A checkpoint that is saved for this request names the LangGraph checkpoint
+    with which the step began. A `context_node` for the same call, right behind this node, uses the context made here.
 
     Args:
         memory: As for `context_node`.
@@ -233,27 +232,26 @@ def evict_node(
     user_key: Name = "user_id",
     name: Name = "evict",
 ) -> MemoryNode:
-    """A node that moves old messages out of the state, so that LangGraph's checkpoints stay bounded. Nothing is lost.
+    """Make a node that moves old messages out of the state, so that LangGraph's checkpoints stay small.
 
-    A message leaves only after the transcript was read back and gave it equal; whole groups only, never the system's
-    word, the user's last message, or anything from an unanswered call on. `session.messages()` and every context still
-    have them. The state must have `TieredState` mixed in, for that is where it says what was moved. Removed is by id,
-    where the list's reducer knows that (`add_messages` does); else the list is written anew, with LangGraph's
-    `Overwrite` or plainly, so no other node may write to it in the same step.
+    Nothing is lost. A message leaves only after it was read back from the transcript unchanged. Only whole groups
+    leave, and never system messages, the user's last message, or anything from an unanswered call on.
+    `session.messages()` and every context still have them. The state must mix in `TieredState`, which records what was
+    moved. Messages are removed by id if the list's reducer can do that, as `add_messages` can. Otherwise the whole list
+    is written, so no other node may write to it in the same step.
 
     Args:
-        memory: Where the session is.
-        keep_messages: How many of the newest stay, at least.
-        at_messages: Nothing is done up to this many: each move writes the list anew.
-        messages_key: The state's list.
+        memory: The memory, or a function that opens it.
+        keep_messages: How many of the newest messages stay, at least.
+        at_messages: Nothing is moved up to this many messages, because each move writes the whole list.
+        messages_key: The key of the state's list of messages.
         track: As for `remember_node`.
         user_key: As for `remember_node`.
-        name: The node's, where `add_node` gets none.
+        name: The node's name, if `add_node` gets none.
 
     Raises:
-        SettingsError: when `keep_messages` is below 1 or above `at_messages`.
-        InvalidInputError: as the node runs, when the state keeps no record, or its list cannot be told to let go of
-            messages.
+        SettingsError: if `keep_messages` is below 1 or above `at_messages`.
+        InvalidInputError: when the node runs, if the state has no record or its list cannot remove messages.
     """
     if keep_messages > at_messages:
         msg = f"evict_node: keep_messages must be 1 to at_messages ({at_messages}), not {keep_messages}"

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class TieredMemoryRetriever(BaseRetriever):
-    """Finds what was said in a session, and what was summarised of it.
+    """A LangChain retriever over the messages and summaries of one session.
 
         retriever = TieredMemoryRetriever(memory=memory, session_id="alice", k=5)
         retriever.invoke("Which team checked the crane?")
         retriever.invoke("Which team checked the crane?", k=2)
 
-    A document's `id` is that of the message or summary; its metadata, all of it plain JSON: `session_id`, `level` (0: a
+    A document's `id` is that of the message or summary. Its metadata is plain JSON: `session_id`, `level` (0 is a
     message), `at` (ISO 8601), `track`, `role`, `name`, `kind`, `score` (comparable within one answer), `seq`, `tokens`,
-    `whole` (whether the document is all of it, or the passage that fits best), and `source`, which is its `id` under
-    the name that chains with sources cite by.
+    `whole` (true if the document is the whole text, false if it is the passage that matches best), and `source`, the
+    `id` again, under the name that chains with sources cite.
     """
 
     memory: Memory

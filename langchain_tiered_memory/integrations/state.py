@@ -205,10 +205,10 @@ def part_of(state: object, key: str) -> Any:  # noqa: ANN401 - whatever the user
 
 
 def zone_in(state: object) -> str:
-    """The zone that `guard_node` found last (`safe` before it ran): for `add_conditional_edges`.
+    """Return the zone that `guard_node` found last, for `add_conditional_edges`. It is `safe` before the node ran.
 
     Args:
-        state: The graph's state.
+        state: The state of the graph.
     """
     return str(current(part_of(state, STATE_KEY)).get("guard", {}).get("zone", "safe"))
 

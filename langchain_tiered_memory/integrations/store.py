@@ -52,23 +52,22 @@ Labels: TypeAlias = Sequence[Name]
 class TieredStore(BaseStore):
     """A LangGraph store in the memory's database, for `create_agent(store=...)`, langmem's tools and deepagents.
 
-    The embedder is the memory's: with `embeddings=None` a search is by words. In a batch every read sees what was there
-    before it, and its writes are made together or not at all.
+    It uses the memory's embedder. With `embeddings=None`, search is by words. In a batch, each read sees what was there
+    before the batch, and all writes happen together or not at all.
 
     Args:
-        memory: Whose database it is.
-        user: Whose items it keeps, whoever runs; by default the user of the run, as `user_key` says it in the
-            `Runtime.context` or the config. Outside of a run, and in one without a user, items belong to nobody:
-            such calls see those alone.
-        user_key: The key, or attribute, that names the user there.
-        shared: Beginnings of namespaces that all users see and change.
-        fields: Paths in a value whose texts are searched by meaning, as LangGraph spells them; `$` is the whole value.
-            `put(..., index=...)` names others for one item.
-        ttl: How long items live, and whether reading one lets it live on. What has expired is never given, and is
-            removed with the next write or by `sweep_ttl`.
+        memory: The memory in whose database it keeps items.
+        user: The user whose items it keeps. By default, the user of the run, whom `user_key` names in
+            `Runtime.context` or in the config. Without a user, items belong to nobody, and only such items are seen.
+        user_key: The key or attribute that names the user.
+        shared: Prefixes of namespaces that all users can see and change.
+        fields: Paths in a value whose texts are searched by meaning, in LangGraph's notation. `$` is the whole value.
+            `put(..., index=...)` sets others for one item.
+        ttl: How long items live, and whether reading one renews its time. Expired items are never returned. The next
+            write or `sweep_ttl` removes them.
 
     Raises:
-        SettingsError: for a choice that cannot be used.
+        SettingsError: if an argument cannot be used.
     """
 
     supports_ttl = True

@@ -95,25 +95,23 @@ def memory_tools(
     user_key: Name = "user_id",
     across: bool = False,
 ) -> list[BaseTool]:
-    """The tools `recall`, `expand` and `pin`, in this order.
+    """Return the tools `recall`, `expand` and `pin`, in this order.
 
     Args:
-        memory: Where to look.
-        session_id: The session that they work on; the `thread_id` of the run's config by default.
-        user: Whose session it is, or what `user_key` of the run's config says; another user's is refused.
-        track: The line of the session that the agent is on; by its place in the graph, `main` outside of one, if not
-            given.
-        scope: What of the session they may show and change; with one a sub-agent's tools are on its own track, though
-            it has no memory and nothing stands there. By default the tools of a sub-agent on a track of its own
-            keep to that track, and those of any other agent search all lines.
-        max_tokens: Bounds each result.
-        user_key: Key of the config's `configurable`, or of the `Runtime.context`, that names the user, where it is
-            there.
-        across: Whether `recall` takes `scope="user"`: what the user's other sessions say, facts that hold for the user
-            first. It answers nothing where the run names no user, and to agents that keep to a track of their own.
+        memory: The memory.
+        session_id: The session that they work on. By default, the config's `thread_id`.
+        user: The user of the session. By default, the one that `user_key` names. Another user's session is refused.
+        track: The agent's track. By default, its place in the graph decides; outside a graph, it is `main`.
+        scope: What they may show and change of the session. With a scope, the tools of a sub-agent work on its own
+            track, even if it has no memory of its own. By default, the tools of a sub-agent on its own track keep to
+            that track, and those of any other agent search all tracks.
+        max_tokens: The most tokens of one result.
+        user_key: The key of the config's `configurable`, or of `Runtime.context`, that names the user.
+        across: Whether `recall` also accepts `scope="user"`, which searches the user's other sessions, facts about the
+            user first. It finds nothing if the run names no user, or for an agent that keeps to its own track.
 
     Raises:
-        SettingsError: when `max_tokens` is too small for a result.
+        SettingsError: if `max_tokens` is too small for a result.
     """
     if max_tokens < _LEAST_TOKENS:
         msg = f"max_tokens is {max_tokens}: a tool's result needs at least {_LEAST_TOKENS}"

@@ -60,12 +60,12 @@ _MODEL_ATTRIBUTES = ("model", "model_name", "model_id", "deployment", "azure_dep
 class MiniLMEmbeddings(Embeddings, forks.AtFork):
     """`all-MiniLM-L6-v2` as Chroma ships it: 384 dimensions, unit length, the first 256 tokens of a text.
 
-    Vectors equal those of `chromadb.utils.embedding_functions.ONNXMiniLM_L6_V2` to 1e-5, so collections made with
-    that function stay comparable. The files are read at first use, once, whichever thread comes first. The
-    asynchronous methods are the base class's: they run these in an executor.
+    The vectors equal those of `chromadb.utils.embedding_functions.ONNXMiniLM_L6_V2` to 1e-5, so they work with
+    collections made by that function. The files are read once, at first use. The async methods run in an executor.
 
     Args:
-        directory: Folder that holds `model.onnx` and `tokenizer.json`. `None`: where `find_minilm` finds them.
+        directory: The folder with `model.onnx` and `tokenizer.json`. With `None`, `TIERED_MEMORY_MINILM_DIR`, else
+            Chroma's cache.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
@@ -80,10 +80,10 @@ class MiniLMEmbeddings(Embeddings, forks.AtFork):
         return f"all-MiniLM-L6-v2/onnx/tokens={_MAX_TOKENS}/mean/unit/{_DIMENSION}"
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector per text, in their order.
+        """Return one vector for each text, in order.
 
         Raises:
-            SettingsError: when the model's files are nowhere, or are not those of this model.
+            SettingsError: if the files of the model are missing, or belong to another model.
         """
         if not texts:
             return []
@@ -97,7 +97,7 @@ class MiniLMEmbeddings(Embeddings, forks.AtFork):
         return listed
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of one text; a question is embedded as any text is."""
+        """Return the vector of one text. Questions are embedded like any other text."""
         return self.embed_documents([text])[0]
 
     def _load(self) -> tuple[Any, Any]:

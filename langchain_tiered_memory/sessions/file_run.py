@@ -48,17 +48,17 @@ _SAVE_SECONDS = 30.0
 
 @checked_verbs
 class Run(ShownHandle):
-    """One run of a session, made by `TieredMemory.run`; used as `with memory.run(...) as run:` or `async with`.
+    """One run of a session: `with memory.run(...) as run:` or `async with`.
 
-    Its start loads the critical files and starts the collector, a daemon thread; its end archives what is old, drops
-    what is obsolete, saves a checkpoint with the run's figures, reports, and stops the collector. Files stay in their
-    tiers: the next run of the session, here or in another process, finds them there.
+    The start loads the critical files and starts the collector, a daemon thread. The end archives old contents, drops
+    obsolete ones, saves a checkpoint with the figures of the run, reports, and stops the collector. Files stay in their
+    tiers: the next run of the session finds them there, in any process.
 
     Args:
         core: The session.
-        roots: Folders whose files it may open; `None`: those of the settings.
+        roots: Folders whose files it may open. With `None`, those of the settings.
         critical: Files to load and pin at the start, besides those of the settings.
-        background: Whether it starts a collector; without one, `tend` does what is due.
+        background: Starts the collector. Without it, call `tend`.
     """
 
     def __init__(self, core: SessionEngine, *, roots: FilePaths | None, critical: FilePaths, background: bool) -> None:
@@ -75,10 +75,10 @@ class Run(ShownHandle):
         self._collector: FileCollector | None = None
 
     def start(self) -> Self:
-        """Load and pin the critical files, and start the collector. What cannot be loaded is an alert, not an error.
+        """Load and pin the critical files, and start the collector. A file that cannot be loaded is an alert, no error.
 
         Raises:
-            PinLimitError: when there are more critical files than hot may hold.
+            PinLimitError: if there are more critical files than the hot tier may hold.
         """
         self._started_at = self._runtime.now()
         self._monitor.begin(self._started_at)
@@ -93,9 +93,9 @@ class Run(ShownHandle):
     astart = off_loop_twin(start)
 
     def resume(self) -> Self:
-        """Go on with the session's run that nobody ended, whichever process began it; where none is, start one.
+        """Continue the session's unfinished run, whichever process began it, or start one.
 
-        A run that nobody had a part in for the time of warm was left: it is ended, and another is started.
+        A run that was left alone for longer than the time of the warm tier is ended, and a new one started.
 
         Raises:
             PinLimitError: as for `start`.
@@ -115,7 +115,7 @@ class Run(ShownHandle):
     aresume = off_loop_twin(resume)
 
     def pause(self) -> None:
-        """Leave the run to whoever resumes it: do what is due, save what is known of it, stop the collector."""
+        """Leave the run for somebody to resume: do what is due, save its figures, stop the collector."""
         self._stop_collector()
         self.tend()
         self._save_under_way()
@@ -123,7 +123,7 @@ class Run(ShownHandle):
     apause = off_loop_twin(pause)
 
     def end(self) -> RunReport:
-        """Stop the collector, archive what is old, drop what is obsolete, save the figures, and report."""
+        """Stop the collector, archive old contents, drop obsolete ones, save the figures, and return the report."""
         self._stop_collector()
         return self._wind_up()
 
@@ -146,7 +146,7 @@ class Run(ShownHandle):
     aend = off_loop_twin(end)
 
     def report(self) -> RunReport:
-        """How the run goes: sizes, counts, times, contexts, alerts; what another process began is taken up."""
+        """Return a report: sizes, counts, times, contexts, alerts. It includes what other processes did in this run."""
         runtime, ref = self._runtime, self._ref()
         runtime.store.kept_files.settle(ref)
         known = self._known_of_the_run(ref)
@@ -165,16 +165,16 @@ class Run(ShownHandle):
     areport = off_loop_twin(report)
 
     def last_report(self) -> RunReport | None:
-        """The report of the session's last run that ended, whichever process ended it; `None` where none did.
+        """Return the report of the session's last finished run, whichever process ended it, or `None`.
 
-        It has no contexts: these are told by the report that `end` returns.
+        It has no contexts; only the report that `end` returns has them.
         """
         return report_from_json(self._runtime.store.kept_files.last_report(self._ref()))
 
     alast_report = off_loop_twin(last_report)
 
     def collect(self) -> CollectionReport:
-        """Send down what nobody opened for its tier's time, now; the collector does it every 5 minutes."""
+        """Move files down now that nobody opened for the time of their tier. The collector does it every 5 minutes."""
         with self._monitor.timed() as note:
             report = collect(self._runtime, self._ref(), roots=self._roots)
             note("collection")
@@ -183,7 +183,7 @@ class Run(ShownHandle):
     acollect = off_loop_twin(collect)
 
     def optimise(self) -> CollectionReport:
-        """Make the tiers less full, or denser, where they are above `tiers.optimise_share`, now."""
+        """Free or compress the tiers now, if they are fuller than `tiers.optimise_share`."""
         with self._monitor.timed() as note:
             report = optimise(self._runtime, self._ref())
             note("optimisation")
@@ -192,7 +192,7 @@ class Run(ShownHandle):
     aoptimise = off_loop_twin(optimise)
 
     def tend(self) -> tuple[CollectionReport, ...]:
-        """Do what is due by the memory's clock, as the collector does: alert, collection, optimisation, log line."""
+        """Do what is due by the memory's clock, as the collector does: alerts, collection, optimisation, log line."""
         runtime = self._runtime
         with self._monitor.timed() as note:
             done = tend_files(runtime, self._ref(), roots=self._roots)
@@ -208,21 +208,21 @@ class Run(ShownHandle):
     atend = off_loop_twin(tend)
 
     def open(self, path: FilePath, *, pinned: bool = False) -> OpenedFile:
-        """Open a file: its content, from its tier where it is unchanged on the disk, else from there.
+        """Open a file. Its content comes from its tier if the file on disk is unchanged, else from the disk.
 
-        `state` says which: `new`, `unchanged`, `changed`, or `deleted` for one that is gone from the disk, of which
-        the last content that was kept is shown.
+        `state` says which: `new`, `unchanged`, `changed`, or `deleted`. A deleted file has the content that was kept
+        last.
 
         Args:
             path: Absolute, or relative to one of the roots.
-            pinned: Keep it in hot until `unpin`.
+            pinned: Keep it in the hot tier until `unpin`.
 
         Raises:
-            FileGoneError: when it is neither on the disk nor kept.
-            FileRefusedError: when it is outside of the roots (links followed), the memory's own, or no regular file;
-                `FileTooLargeError` when it is larger than `tiers.largest_bytes`, `FileChangingError` when it was
-                written to during each of several readings.
-            PinLimitError: when as many are pinned as hot may hold.
+            FileGoneError: if it is neither on disk nor kept.
+            FileRefusedError: if it is outside the roots (with links resolved), a file of the memory, or not a regular
+                file. `FileTooLargeError` if it is larger than `tiers.largest_bytes`. `FileChangingError` if it was
+                written to during each of several reads.
+            PinLimitError: if the hot tier holds no more pinned files.
         """
         return self._open(str(path), pinned=pinned)
 
@@ -231,17 +231,17 @@ class Run(ShownHandle):
         return await off_loop(self._open, str(path), pinned=pinned, since=self._monitor.moment())
 
     def keep(self, path: FilePath, content: bytes | str, *, pinned: bool = False) -> OpenedFile:
-        """Take in a file whose content you have already, such as a tool's result; nothing is read from the disk.
+        """Keep a file whose content you already have, such as a tool's result. Nothing is read from the disk.
 
-        Its `state` says whether it is what was kept before: `unchanged` means that it was read again needlessly.
+        Its `state` compares it with what was kept before. `unchanged` means that it was read again needlessly.
 
         Args:
-            path: What it is called; it need not be a path on this machine.
-            content: All of it.
+            path: Its name, which need not be a path on this machine.
+            content: All of its content.
             pinned: As for `open`.
 
         Raises:
-            FileRefusedError: when it is a file of the memory itself; `FileTooLargeError` when it is larger than
+            FileRefusedError: if it is a file of the memory. `FileTooLargeError` if it is larger than
                 `tiers.largest_bytes`.
             PinLimitError: as for `open`.
         """
@@ -253,29 +253,29 @@ class Run(ShownHandle):
     akeep = off_loop_twin(keep)
 
     def content(self, path: FilePath) -> bytes | None:
-        """What is kept under a name, without opening it: no tier changes. `None` where nothing is.
+        """Return the kept content of a file without opening it, or `None`. No tier changes.
 
         Args:
             path: As `files()` names it.
 
         Raises:
-            DamagedFileError: when it is not what was kept.
+            DamagedFileError: if the content is damaged.
         """
         return self._runtime.store.kept_files.content(self._ref(), str(path))
 
     acontent = off_loop_twin(content)
 
     def pin(self, path: FilePath) -> KeptFile:
-        """Keep a file in hot until `unpin`; it is opened for that. Raises as `open` does."""
+        """Open a file and keep it in the hot tier until `unpin`. Raises the errors of `open`."""
         return self.open(path, pinned=True).file
 
     apin = off_loop_twin(pin)
 
     def unpin(self, path: FilePath) -> None:
-        """Let a pinned file go: it stays in hot until its time is over.
+        """Unpin a file. It stays in the hot tier until its time is over.
 
         Raises:
-            NotFoundError: when no such file is kept.
+            NotFoundError: if no such file is kept.
         """
         runtime, ref = self._runtime, self._ref()
         names = [str(path)]
@@ -291,7 +291,7 @@ class Run(ShownHandle):
     aunpin = off_loop_twin(unpin)
 
     def files(self, tier: Tier | None = None) -> list[KeptFile]:
-        """Kept files, or those of a tier, the last opened first."""
+        """Return the kept files, or those of one tier, the last opened first."""
         ref, kept = self._ref(), self._runtime.store.kept_files
         kept.settle(ref)
         return Files(kept.files(ref, tier=tier))

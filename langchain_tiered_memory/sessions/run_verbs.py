@@ -23,19 +23,19 @@ class RunVerbs(SessionCore):
     """Tasks, phases and checkpoints."""
 
     def start_task(self, task_id: Name, *, depends_on: Sequence[Name] | None = None) -> Task:
-        """Start a task: messages that come without one belong to it, and its own count most when a view is pruned.
+        """Start a task. New messages without a task belong to it, and pruning spares its messages longest.
 
         Args:
-            task_id: Your name for it. Starting an active one again changes nothing; a finished one is opened again.
-            depends_on: Tasks whose messages matter to this one; `None`: none, or those that it was queued with.
+            task_id: Your name for it. Starting an active task again changes nothing. A finished one is reopened.
+            depends_on: Tasks whose messages matter to this one. With `None`, those that it was queued with.
         """
         return self._begin_task(task_id, depends_on, waits=False)
 
     def queue_task(self, task_id: Name, *, depends_on: Sequence[Name] | None = None) -> Task:
-        """Put a task behind those that wait: `start_task` starts it. Checkpoints have the queue, and restore it.
+        """Add a task to the end of the queue; `start_task` starts it. Checkpoints save and restore the queue.
 
         Args:
-            task_id: Your name for it. One that is there already stays as it is.
+            task_id: Your name for it. A known task stays as it is.
             depends_on: Tasks whose messages matter to this one.
         """
         return self._begin_task(task_id, depends_on, waits=True)
@@ -43,21 +43,22 @@ class RunVerbs(SessionCore):
     aqueue_task = off_loop_twin(queue_task)
 
     def tasks(self) -> list[Task]:
-        """Active tasks, those that wait in the order in which they were queued, and the last 50 finished.
+        """Return active tasks, waiting ones in the order in which they were queued, and the 50 finished last.
 
-        A name is one task's on its track. With a scope they are its track's.
+        A task's name is unique on its track. With a scope, only tasks of this track are returned.
         """
         return list_tasks(self.core.checked, self.session_id, track=self.core.only_track)
 
     atasks = off_loop_twin(tasks)
 
     def accessed_files(self, *, limit: Count = 50) -> list[FileAccess]:
-        """The files that the track's tool calls touched lately, the latest first: path, tool, operation, turn and time.
+        """Return the files that tool calls of this track touched, latest first: path, tool, operation, turn and time.
 
-        Each once, by its latest access, under its longest name; `write` where it was ever written.
+        Each file appears once, with its latest access and under its longest name. The operation is `write` if it was
+        ever written.
 
         Args:
-            limit: How many at most.
+            limit: The most files to return.
         """
         runtime, ref = self.core.checked, self.core.ref
         return accessed_files(runtime, ref, track=self.track, limit=limit) if ref is not None else []
@@ -80,13 +81,13 @@ class RunVerbs(SessionCore):
     astart_task = off_loop_twin(start_task)
 
     def finish_task(self, task_id: Name) -> Task:
-        """Finish a task; what was said of it may be condensed from now on. Every fifth one is a checkpoint.
+        """Finish a task. Its messages may be condensed from now on. Every fifth finished task saves a checkpoint.
 
         Args:
             task_id: As for `start_task`.
 
         Raises:
-            NotFoundError: when no such task was started.
+            NotFoundError: if no such task was started.
         """
         alone = self.core.scope is not None
         task, _ = finish_task(self.core.checked, self.session_id, task_id, track=self.track, alone=alone)
@@ -96,10 +97,10 @@ class RunVerbs(SessionCore):
     afinish_task = off_loop_twin(finish_task)
 
     def phase(self, name: Name | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
-        """Enter a phase of the run (`None`: leave the present one). A change is saved as a checkpoint.
+        """Enter a phase of the run, or leave it with `None`. A change saves a checkpoint.
 
         Args:
-            name: Yours for it.
+            name: Your name for the phase.
             project: As for `checkpoint`.
         """
         core = self.core
@@ -117,14 +118,14 @@ class RunVerbs(SessionCore):
     aphase = off_loop_twin(phase)
 
     def before(self, operation: Name, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
-        """Say what is about to be done; what `settings.checkpoints.operations` calls risky is saved first.
+        """Announce an operation. If `settings.checkpoints.operations` calls it risky, a checkpoint is saved first.
 
         Args:
-            operation: What it is.
+            operation: What is about to be done, in words.
             project: As for `checkpoint`.
 
         Raises:
-            StorageError: when the checkpoint cannot be written: the operation had better wait.
+            StorageError: if the checkpoint cannot be written. Better not do the operation now.
         """
         return before_operation(
             self.core.checked,
@@ -144,20 +145,20 @@ class RunVerbs(SessionCore):
         project: Mapping[str, Any] | None = None,
         langgraph_checkpoint_id: Name | None = None,
     ) -> MemoryCheckpoint:
-        """Save how the run stands: tasks, phase, pins, views, the messages of the last view, checksums of files.
+        """Save the state of the run: tasks, phase, pins, views, the messages of the last view, checksums of files.
 
-        A handle with a scope saves its own track: `restore` of a handle without one takes that only by its id.
+        A handle with a scope saves its own track. A handle without one restores such a checkpoint only by its id.
 
         Args:
-            reason: Why, in a word of yours.
-            project: Whatever you want back with it, in plain JSON. Those that are made by themselves later have it too,
-                until you give another.
+            reason: Your reason, in a word.
+            project: Your own data to save with it, as plain JSON. Automatic checkpoints save it too, until you give
+                other data.
             langgraph_checkpoint_id: The LangGraph checkpoint that belongs to it.
 
         Raises:
-            InvalidInputError: when `project` is no JSON.
-            NotFoundError: when the session has nothing to save yet.
-            StorageError: when it cannot be written; nothing was.
+            InvalidInputError: if `project` is not JSON.
+            NotFoundError: if the session has nothing to save yet.
+            StorageError: if it cannot be written. Nothing was written.
         """
         return checkpoint(
             self.core.checked,
@@ -172,36 +173,36 @@ class RunVerbs(SessionCore):
     acheckpoint = off_loop_twin(checkpoint)
 
     def checkpoints(self) -> list[CheckpointInfo]:
-        """The session's checkpoints without their contents, newest first; with a scope those of its track alone."""
+        """Return the session's checkpoints without their contents, newest first. With a scope, those of this track."""
         return checkpoint_infos(self.core.checked, self.core.ref, track=self.core.only_track)
 
     acheckpoints = off_loop_twin(checkpoints)
 
     def read_checkpoint(self, checkpoint_id: Name | None = None) -> MemoryCheckpoint:
-        """What a checkpoint holds: context and project state, task queue, metrics, conversation, checksums of files.
+        """Read a checkpoint: context and project state, task queue, metrics, conversation, checksums of files.
 
-        Its `conversation` is in LangChain's message dicts: `messages_from_dict` makes messages of them.
+        Its `conversation` is a list of LangChain's message dicts. `messages_from_dict` turns them into messages.
 
         Args:
-            checkpoint_id: Which one; `None` for the newest that is whole.
+            checkpoint_id: Its id. With `None`, the newest undamaged one.
 
         Raises:
-            CheckpointError: when there is none, or the named one is damaged.
+            CheckpointError: if there is none, or the named one is damaged.
         """
         return read_checkpoint(self.core.checked, self.session_id, checkpoint_id, track=self.core.only_track)
 
     aread_checkpoint = off_loop_twin(read_checkpoint)
 
     def restore(self, checkpoint_id: Name | None = None) -> RestoreReport:
-        """Put tasks, phase, pins and views back as a checkpoint has them.
+        """Restore tasks, phase, pins and views from a checkpoint.
 
-        No message is removed: those that were said since are named in the report, as are files that changed.
+        No message is removed. The report names messages that came since, and files that changed.
 
         Args:
-            checkpoint_id: Which one; `None`: the newest sound one.
+            checkpoint_id: Its id. With `None`, the newest undamaged one.
 
         Raises:
-            CheckpointError: when there is none, or the named one is damaged.
+            CheckpointError: if there is none, or the named one is damaged.
         """
         refuse_whole_session(self.core, "restore")
         return restore(self.core.checked, self.session_id, checkpoint_id)

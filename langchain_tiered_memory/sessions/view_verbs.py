@@ -37,12 +37,12 @@ _MOST_NAMED = 10
 
 @checked_verbs
 class TrackVerbs(SessionCore):
-    """What stands on a track or behind a summary, word for word, and the tracks of a session."""
+    """The messages of a track or under a summary, word for word, and the tracks of a session."""
 
     def messages(self) -> list[BaseMessage]:
-        """The whole transcript of this track, as it was.
+        """Return the whole transcript of this track, as it was.
 
-        Where `main` has none, and other tracks have, a Python warning and the event `messages_elsewhere` name them.
+        If `main` has no messages but other tracks have, a Python warning and the event `messages_elsewhere` name them.
         """
         store, ref = self.core.found()
         if ref is None:
@@ -55,13 +55,13 @@ class TrackVerbs(SessionCore):
     amessages = off_loop_twin(messages)
 
     def entries(self, *, after: Amount = 0, limit: Count | None = None) -> list[Entry]:
-        """The stored messages of every track, in order: number, time, tokens, kind, pin, and what each says.
+        """Return the stored messages of all tracks, in order: number, time, tokens, kind, pin and text of each.
 
-        With a scope they are its track's. A message that is damaged is left out, and told of as an event.
+        With a scope, only those of this track. A damaged message is left out and reported as an event.
 
         Args:
-            after: Only those with a higher number (`Entry.seq`): what came since.
-            limit: The most to give; `None`: all.
+            after: Only messages with a higher number (`Entry.seq`).
+            limit: The most messages to return. With `None`, all.
         """
         store, ref = self.core.found()
         if ref is None:
@@ -71,9 +71,9 @@ class TrackVerbs(SessionCore):
     aentries = off_loop_twin(entries)
 
     def tracks(self) -> list[str]:
-        """The tracks of this session that have messages, in the order in which they began.
+        """Return the tracks of this session that have messages, in the order in which they began.
 
-        `main` is the conversation itself; a sub-graph or sub-agent has a track that is named by its nodes.
+        `main` is the conversation itself. The track of a sub-graph or sub-agent is named after its nodes.
         """
         store, ref = self.core.found()
         tracks = store.transcript.tracks(ref) if ref is not None else []
@@ -82,16 +82,16 @@ class TrackVerbs(SessionCore):
     atracks = off_loop_twin(tracks)
 
     def reread(self, summary_id: str, *, query: str = "", max_tokens: Count = 2000) -> Detail:
-        """The messages that a summary stands for, quoted within `max_tokens`, whatever its level.
+        """Quote the messages under a summary of any level, within `max_tokens`.
 
         Args:
-            summary_id: A summary's id or a message's, or how it begins, as for `expand`.
-            query: What is asked: the messages that answer it come first. Empty: from the beginning on.
-            max_tokens: Of the quotes and their frame together.
+            summary_id: A summary or a message, named as for `expand`.
+            query: A question: messages that answer it come first. If empty, the first messages do.
+            max_tokens: The most tokens of the quotes with their frame.
 
         Raises:
-            NotFoundError: when the session has no such summary or message, or the handle's scope does not show it.
-            InvalidInputError: when several ids begin so, or an argument cannot be used.
+            NotFoundError: if the session has no such summary or message, or the scope of this handle does not show it.
+            InvalidInputError: if the beginning fits several ids, or an argument cannot be used.
         """
         found = expand_within(self.core, summary_id, depth=None)
         runtime, ref = self.core.checked, self.core.ref
@@ -138,29 +138,29 @@ class ViewVerbs(SessionCore):
         profile: Name | None = None,
         branch: Sequence[str] | None = None,
     ) -> Context:
-        """Put together what one model call gets.
+        """Put together the context of one model call.
 
         Args:
-            query: What is asked; the last user message, if not given; `""` for nothing, which leaves recall out.
-            max_tokens: Bounds the whole request, `system` and `tools` included; `settings.context.max_tokens` if not
-                given, and never more than the model's window allows.
-            system: The request's system prompt.
-            tools: The request's tools, for their size.
-            model: The model that is called, or its name: for what calibration learnt about it, and for its window.
-            view: `default` for a conversation that goes on; `recall` gives nearly everything to the answer; `minimal`
-                shows system prompt, current task, active file, last user message and last error; or the name of one
-                of `settings.context.views`, such as `detailed` and `compact`.
-            profile: Whose condensation threshold counts; the model's name, if not given.
-            branch: Ids of the messages that are on this branch, where the conversation was forked: others, and
-                summaries that stand for any of them, are not shown. Costs time that grows with the session.
+            query: The question to recall for. By default, the last user message. `""` leaves recall out.
+            max_tokens: The most tokens of the whole request, with `system` and `tools`. By default
+                `settings.context.max_tokens`. It never exceeds what the model's window allows.
+            system: The system prompt of the request.
+            tools: The tools of the request, for their size.
+            model: The model to call, or its name. Its window and calibration are used.
+            view: `default` is for a conversation that goes on. `recall` gives nearly all room to quotes that answer the
+                question. `minimal` shows system prompt, current task, active file, last user message and last error.
+                Other names are those of `settings.context.views`, such as `detailed` and `compact`.
+            profile: The profile whose condensation threshold applies. By default, the name of the model.
+            branch: Ids of the messages on this branch of a forked conversation. Other messages, and summaries that
+                cover any of them, are not shown. Takes time that grows with the session.
 
         Returns:
-            The messages, their account, and (`.guard`) what was decided to make them fit.
+            The messages, an account of them, and in `.guard` what was done to make them fit.
 
         Raises:
-            BudgetError: when the budget cannot hold what must be shown; `ContextOverflowError` when the window
-                overflowed and recovery was not possible either.
-            CondensationError: when condensing failed, the view does not fit, and
+            BudgetError: if the budget cannot hold what must be shown. `ContextOverflowError` if the window overflowed
+                and recovery failed too.
+            CondensationError: if condensing failed, the view does not fit, and
                 `settings.condensation.strategies.fallback` is `error`.
         """
         return run(
@@ -188,28 +188,28 @@ class ViewVerbs(SessionCore):
         model: str | Runnable[Any, Any] | None = None,
         view: str = "default",
     ) -> ViewDiff:
-        """What a condensation of a view would change now, due or not. Nothing is written, and no model is called.
+        """Show what a condensation of a view would change now, due or not, without writing or calling a model.
 
         Args:
-            query: What is asked; `None`: the last user message.
-            max_tokens: The budget of the whole request, in tokens; `None`: `settings.context.max_tokens`.
+            query: The question. By default, the last user message.
+            max_tokens: The most tokens of the whole request. By default `settings.context.max_tokens`.
             system: The system prompt of the call, for its size.
             tools: The tools of the call, for their size.
             model: The model of the call, or its name.
             view: As for `context`.
 
         Raises:
-            NotFoundError: when the session has no message yet.
-            InvalidInputError: for a view that has nothing to condense, such as `recall`.
+            NotFoundError: if the session has no message yet.
+            InvalidInputError: if the view has nothing to condense, such as `recall`.
         """
         return run(self.core.preview(query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view))
 
     apreview = flow_twin(preview, lambda self: self.core.preview)
 
     def window_use(self) -> WindowUse:
-        """How large the contexts of this session were, section by section, oldest first.
+        """Return how large the contexts of this session were, by section, oldest first.
 
-        Of the last 2,000 that this process made: the database keeps nothing of it, and nothing is read here.
+        It covers the last 2,000 contexts that this process made. The database does not keep them.
         """
         own = self.core.only_track
         return WindowUse(
@@ -217,29 +217,29 @@ class ViewVerbs(SessionCore):
         )
 
     def outcomes(self, *, limit: Count = 50) -> list[Outcome]:
-        """What became of past condensations of this session's views, newest first.
+        """Return the outcomes of past condensations of this session's views, newest first.
 
         Args:
-            limit: The most to give.
+            limit: The most outcomes to return.
         """
         return Outcomes(outcomes(self.core.checked, self.session_id, limit=limit, track=self.core.only_track))
 
     aoutcomes = off_loop_twin(outcomes)
 
     def ledger(self) -> list[LedgerRow]:
-        """What left the views of this session, and why, newest first. All of it is still in the transcript."""
+        """Return what left the views of this session, and why, newest first. It is all still in the transcript."""
         return Ledger(dropped(self.core.checked, self.session_id, track=self.core.only_track))
 
     aledger = off_loop_twin(ledger)
 
     def diff(self, outcome_id: Name | None = None) -> ViewDiff:
-        """What a condensation changed in its view.
+        """Return what a condensation changed in its view.
 
         Args:
-            outcome_id: Which one, by the id of its outcome; `None`: the last.
+            outcome_id: The id of its outcome. With `None`, the last one.
 
         Raises:
-            NotFoundError: when there is none.
+            NotFoundError: if there is none.
         """
         refuse_whole_session(self.core, "diff")
         return diff(self.core.checked, self.session_id, outcome_id)
@@ -247,16 +247,16 @@ class ViewVerbs(SessionCore):
     adiff = off_loop_twin(diff)
 
     def undo(self, outcome_id: Name | None = None) -> Outcome:
-        """Give a view back what it showed before a condensation.
+        """Undo a condensation: the view shows again what it showed before.
 
-        It is condensed again only when it does not fit its budget. Summaries stay; nothing is made anew.
+        It is condensed again only if it does not fit its budget. Its summaries stay.
 
         Args:
-            outcome_id: Which one, by the id of its outcome; `None`: the last.
+            outcome_id: The id of its outcome. With `None`, the last one.
 
         Raises:
-            NotFoundError: when there is nothing to undo.
-            InvalidInputError: when the view shows something else by now.
+            NotFoundError: if there is nothing to undo.
+            InvalidInputError: if the view has changed since.
         """
         refuse_whole_session(self.core, "undo")
         return undo(self.core.checked, self.session_id, outcome_id)
@@ -264,18 +264,18 @@ class ViewVerbs(SessionCore):
     aundo = off_loop_twin(undo)
 
     def costs(self) -> CostLedger:
-        """What condensing this session cost, what it saved, and after how many calls it paid."""
+        """Return what condensing this session cost and saved, and after how many calls it paid off."""
         return costs(self.core.checked, self.session_id, track=self.core.only_track)
 
     acosts = off_loop_twin(costs)
 
     def suggest_threshold(self, profile: Name | None = None) -> ThresholdAdvice | None:
-        """The threshold that past condensations of this session speak for; `None` while they say nothing.
+        """Return the threshold that past condensations of this session suggest, or `None` if they suggest none.
 
-        It is followed by itself where `settings.condensation.thresholds.adaptive` is on.
+        With `settings.condensation.thresholds.adaptive`, the memory follows it by itself.
 
         Args:
-            profile: Whose threshold, as `thresholds.profiles` names them; `None`: the global one.
+            profile: A name of `thresholds.profiles`. With `None`, the global threshold.
         """
         runtime, ref = self.core.checked, self.core.ref
         return advised(runtime, ref, profile, track=self.core.only_track) if ref is not None else None

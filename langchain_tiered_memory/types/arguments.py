@@ -113,19 +113,19 @@ else:  # what takes them asks for what it needs: their packages are slow to impo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """A track that keeps to itself, with or without a sight of its parent's.
+    """Keeps a handle to its own track, with or without a read-only sight of the parent's.
 
-    A handle with a scope sees and changes its own track alone: contexts, `search`, `facts` and `expand` say nothing of
-    another one, and what is the whole session's (`end`, `restore`, forgetting it) is refused.
+    Contexts, `search`, `facts` and `expand` of such a handle show nothing of other tracks. Whatever concerns the whole
+    session (`end`, `restore`, forgetting it) is refused.
 
         memory.session("run", track="researcher", scope=Scope(sight_tokens=800))
     """
 
     sight_tokens: Amount = 0
-    """What each context and each search may tell of the parent's track, in tokens; 0 for nothing. Read-only."""
+    """How many tokens of the parent's track each context and each search may show. 0 shows nothing."""
     parent: Name = DEFAULT_TRACK
-    """The track that is seen so: of the agent that calls this one."""
+    """The parent's track: that of the agent which calls this one."""
 
     def sight_from(self, track: str) -> str | None:
-        """The track that a handle on `track` has a sight of; `None` where it has none, as of itself."""
+        """The track that a handle on `track` can see besides its own, or `None`."""
         return self.parent if self.sight_tokens and self.parent != track else None

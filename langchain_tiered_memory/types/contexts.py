@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What a line of a context rests on that stands in another session of the same user."""
+    """Where a line of a context comes from, if that is another session of the same user."""
 
     session_id: str
     message_ids: tuple[str, ...]
     fact_id: str | None = None
-    """The fact that the line tells; `None` where it quotes a message."""
+    """The fact that the line states. `None` if the line quotes a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -30,64 +30,71 @@ class Section(Shown, sheet="contexts.section"):
     """One part of a context, and its account."""
 
     name: str
+    """Such as `goal`, `history`, `facts`, `recent` or `recall`."""
     tokens: int
     cap: int
-    """The most it was allowed."""
+    """The most tokens that it may take."""
     entry_ids: tuple[str, ...] = ()
+    """Ids of the messages that it shows whole."""
     passage_ids: tuple[str, ...] = ()
+    """Ids of the messages that it shows in part."""
     summary_ids: tuple[str, ...] = ()
+    """Ids of the summaries that it shows."""
     left_out: tuple[LeftOut, ...] = ()
+    """What it does not show, and why."""
     text: str = ""
-    """What the section says, where it is a text of ours; empty for messages shown in their own place."""
+    """The text that the memory wrote for it. Empty for messages that stand in their own place."""
     sources: tuple[Source, ...] = ()
-    """Of a section that tells of the user's other sessions: what each of its lines rests on."""
+    """Where each line comes from, in a section about the user's other sessions."""
     not_shown: int = 0
-    """Of the section `history`: messages that a line names and nothing tells of. Few: those that are not condensed yet
-    and have no room, or whose summary also stands for another branch."""
+    """In the section `history`, how many messages a line only names. These are messages that are not condensed yet and
+    have no room, and those whose summary also covers another branch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """What a summary stands for, read again within a budget."""
+    """The messages under a summary, quoted within a budget."""
 
     text: str = ""
-    """Fenced quotes with their dates; empty where not even the beginning of a message fits."""
+    """Fenced quotes with their dates. Empty if not even the beginning of a message fits."""
     tokens: int = 0
-    """Of `text`."""
+    """Tokens of `text`."""
     message_ids: tuple[str, ...] = ()
-    """Messages that are quoted whole."""
+    """Ids of the messages that it quotes whole."""
     passage_ids: tuple[str, ...] = ()
-    """Messages that are quoted head and tail."""
+    """Ids of the messages that it quotes by their beginning and end."""
     left_out: tuple[LeftOut, ...] = ()
-    """Messages that found no room."""
+    """Messages that did not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Context(Shown, sheet="contexts.context"):
-    """What one model call gets."""
+    """The context of one model call: the messages to send, and an account of them."""
 
     messages: list[BaseMessage]
-    """Valid for any provider."""
+    """The messages to send, valid for any provider."""
     tokens: int
-    """Of the whole request: system prompt, tool schemas and messages; calibrated for the model, if it is known."""
+    """Tokens of the whole request: system prompt, tool schemas and messages. Calibrated if the model is known."""
     raw_tokens: int
-    """The same before calibration."""
+    """The same without calibration."""
     max_tokens: int
+    """The budget that it was made for, in tokens."""
     sections: tuple[Section, ...]
     entry_ids: tuple[str, ...]
-    """Messages whose whole text stands in it, in their place or quoted."""
+    """Ids of the messages that it shows whole, in their place or quoted."""
     passage_ids: tuple[str, ...]
-    """Messages of which only a passage stands in it."""
+    """Ids of the messages that it shows in part."""
     summary_ids: tuple[str, ...]
+    """Ids of the summaries that it shows."""
     repairs: tuple[str, ...]
-    """What had to be mended to make the sequence valid for a provider; empty on a healthy history."""
+    """What the memory repaired to make the messages valid for a provider. Empty for a healthy history."""
     stable_messages: int
-    """How many of `messages`, from the front, stay byte for byte until the next condensation."""
+    """How many of `messages`, from the front, stay the same, byte for byte, until the next condensation."""
     guard: GuardReport
     """The window, its zone, and what was done to make the request fit."""
     policy: ViewPolicy
-    """What the request is, and how much room each section has: `print(context.policy)`."""
+    """The kind of request, and how much room each section has. `print(context.policy)` shows it as a table."""
 
     def section(self, name: str) -> Section | None:
-        """The section of that name, or `None` where the context has none."""
+        """The section of that name, or `None` if the context has none."""
         return next((section for section in self.sections if section.name == name), None)

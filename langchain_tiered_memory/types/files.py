@@ -1,4 +1,4 @@
-"""Files of a run in their tiers, as the verbs of a run give them."""
+"""Files of a run in their tiers, as the verbs of a run return them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any, Literal, TypeAlias
 from langchain_tiered_memory.display.shown import Listing, Shown
 
 Tier: TypeAlias = Literal["hot", "warm", "cold"]
-"""In use now; used lately, or likely to be used next; kept for the session."""
+"""`hot`: in use. `warm`: used lately, or likely to be used next. `cold`: kept for the session."""
 
 FileState: TypeAlias = Literal["new", "unchanged", "changed", "deleted"]
-"""Not kept before; as it was kept; another content than was kept; kept, and gone from the disk."""
+"""How a file on disk compares with what the run kept: `new` was not kept before, `deleted` is gone from the disk."""
 
 MoveReason: TypeAlias = Literal[
     "opened", "least_recently_used", "unused", "pinned", "cleanup", "restored", "deleted", "limits", "rest"
 ]
-"""Why a file changed its tier: it was opened; another took its place; nobody opened it for its tier's time; it was
-pinned; the tiers were nearly full; a checkpoint was restored; it is gone from the
-disk; the limits were lowered; hot and warm hold fewer files while that costs nobody a wait."""
+"""Why a file changed its tier. `unused`: nobody opened it for the time of its tier. `cleanup`: the tiers were nearly
+full. `limits`: the limits were lowered. `rest`: hot and warm hold fewer files while that makes nobody wait."""
 
 LANGUAGES = {
     ".py": "python",
@@ -41,7 +40,7 @@ LANGUAGES = {
     ".hpp": "c++",
     ".rs": "rust",
 }
-"""What a file is written in, by its ending."""
+"""The language of a file, by the ending of its name."""
 
 FILE_KINDS = ("binary", "text", *dict.fromkeys(LANGUAGES.values()))
 
@@ -53,23 +52,25 @@ class KeptFile(Shown, sheet="sessions.file"):
     path: str
     tier: Tier
     kind: str
-    """Its language by its ending (`python`), `text`, or `binary`."""
+    """Its language, such as `python`, or `text` or `binary`."""
     size: int
     """In bytes."""
     modified_ns: int | None
-    """When it was changed last, in nanoseconds since the epoch, to a millisecond: the digits below stand for which file
-    it is. -1 where that was too short before it was read to be relied on, `None` where its content was given."""
+    """When it was last modified, in nanoseconds since the epoch, to a millisecond; the digits below identify the file.
+    -1 if it was modified too shortly before it was read to be relied on. `None` if the caller gave its content."""
     changed_at: float
-    """When it was first seen with the content that it has."""
+    """When it was first seen with its present content, in seconds since the epoch."""
     accessed_at: float
+    """When it was last opened, in seconds since the epoch."""
     accesses: int
+    """How often it was opened."""
     checksum: str
     """SHA-256 of its content, in hexadecimal."""
     dependencies: tuple[str, ...] = ()
-    """What it imports, by the names that stand in it."""
+    """What it imports, by the names in its text."""
     pinned: bool = False
     deleted: bool = False
-    """Whether it was gone when it was looked for last."""
+    """Whether it was missing the last time that it was looked for."""
 
 
 class Files(Listing[KeptFile], sheet="sessions.files"):
@@ -80,18 +81,18 @@ class Files(Listing[KeptFile], sheet="sessions.files"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierMove:
-    """A file that went from one tier to another."""
+    """A file that moved from one tier to another."""
 
     path: str
     before: Tier | None
-    """`None`: it was not kept."""
+    """`None` if it was not kept."""
     after: Tier | None
-    """`None`: it is no longer kept."""
+    """`None` if it is no longer kept."""
     reason: MoveReason
 
     @property
     def is_promotion(self) -> bool:
-        """Whether it went up, or came in."""
+        """Whether it moved up, or is newly kept."""
         return self.after is not None and _RANK[self.after] > _RANK[self.before]
 
 
@@ -100,28 +101,29 @@ _RANK: dict[Tier | None, int] = {None: 0, "cold": 1, "warm": 2, "hot": 3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedFile:
-    """A file's content, and where it came from."""
+    """The content of a file, and where it came from."""
 
     file: KeptFile
     content: bytes
     state: FileState
     from_tier: Tier | None
-    """The tier that it was in; `None` where it was not kept."""
+    """The tier that it was in before. `None` if it was not kept."""
     moves: tuple[TierMove, ...] = ()
+    """Files that changed their tier because of this access."""
 
     @property
     def path(self) -> str:
-        """Its path, links followed."""
+        """Its path, with links resolved."""
         return self.file.path
 
     @property
     def is_binary(self) -> bool:
-        """Whether it is no text."""
+        """Whether its content is not text."""
         return self.file.kind == "binary"
 
     @property
     def text(self) -> str:
-        """Its content as text; what is no UTF-8 stands as replacement characters."""
+        """Its content as text. Bytes that are not UTF-8 become replacement characters."""
         return self.content.decode("utf-8", "replace")
 
 
@@ -130,23 +132,25 @@ class TierSizes(Shown, sheet="sessions.tiers"):
     """How much the tiers hold."""
 
     files: dict[Tier, int]
+    """Number of files, by tier."""
     bytes: dict[Tier, int]
-    """Of contents as they are; one that several files share counts for each."""
+    """Uncompressed bytes, by tier. A content that several files share counts once for each."""
     stored_bytes: int
-    """Of contents as they are kept, each once, dictionaries included."""
+    """Bytes in the database: each content once, with dictionaries."""
     packed_bytes: int
-    """Of the contents that are kept compressed, as they are."""
+    """Uncompressed bytes of the compressed contents."""
     packed_stored_bytes: int
-    """Of the same as they are kept, dictionaries included."""
+    """Bytes in the database of the compressed contents, with dictionaries."""
     pinned: int
+    """Number of pinned files."""
     utilisation: float
-    """Hot and warm files, as a share of what the two tiers may hold."""
+    """Files in hot and warm, as a share of what the two tiers may hold."""
     shares: dict[Tier, float] = field(default_factory=dict)
     """Files in `hot` and in `warm`, each as a share of what that tier may hold."""
 
     @property
     def compression(self) -> float | None:
-        """How many bytes one byte of a compressed content stands for; `None` where none is compressed."""
+        """The compression ratio: uncompressed bytes per stored byte. `None` if nothing is compressed."""
         return self.packed_bytes / self.packed_stored_bytes if self.packed_stored_bytes else None
 
 
@@ -155,21 +159,22 @@ class CollectionReport:
     """What a collection or an optimisation did."""
 
     reason: str
+    """What started it."""
     moves: tuple[TierMove, ...] = ()
     strategies: tuple[str, ...] = ()
-    """Which ran, in their order; `aggressive` where they did not free enough."""
+    """The strategies that ran, in order. `aggressive` is among them if the others did not free enough."""
     freed_bytes: int = 0
     archived_checkpoints: int = 0
     utilisation: float = 0.0
-    """Afterwards."""
+    """`TierSizes.utilisation` afterwards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How long something took, in seconds: over the last 2,000 times."""
+    """How long something took, in seconds, over the last 2,000 times."""
 
     count: int
-    """How often it was done, however long ago."""
+    """How often it was done in all."""
     mean: float
     p50: float
     p95: float
@@ -179,38 +184,40 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSize:
-    """How large one model call's context was."""
+    """How large the context of one model call was."""
 
     at: float
+    """Time of the call, in seconds since the epoch."""
     track: str
     tokens: int
     limit: int
-    """What the window leaves for it."""
+    """The window minus the tokens reserved for the answer."""
     zone: str
     needed_tokens: int = 0
-    """Of the same request before anything was done to make it fit: what its zone is judged by."""
+    """Tokens of the request before it was made to fit. They decide the zone."""
     sections: dict[str, int] = field(default_factory=dict)
-    """Its tokens by section."""
+    """Tokens by section."""
 
     @property
     def share(self) -> float:
-        """Of the limit."""
+        """`tokens` as a share of `limit`."""
         return self.tokens / self.limit if self.limit else 0.0
 
 
 class WindowUse(Listing[ContextSize], sheet="contexts.window_use"):
-    """How large contexts were, oldest first."""
+    """The sizes of a session's contexts, oldest first."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAlert:
-    """Something that a person may want to know of a run."""
+    """Something about a run that a person may want to know."""
 
     at: float
+    """When it happened, in seconds since the epoch."""
     name: str
-    """The event's name."""
+    """Name of the event."""
     reason: str
 
 
@@ -219,27 +226,29 @@ _LOGGED = ("hot", "warm", "cold", "promotion", "demotion")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunReport(Shown, sheet="sessions.report"):
-    """How a run went, or goes: its files, their tiers, its contexts."""
+    """How a run went, or is going: its files, their tiers, its contexts."""
 
     session_id: str
     started_at: float
+    """When the run began, in seconds since the epoch."""
     at: float
+    """When the report was made, in seconds since the epoch."""
     sizes: TierSizes
     counts: dict[str, int]
-    """Of the session, whichever process did it: `opened_new`, `opened_hot`, `opened_warm`, `opened_cold`, `promotions`,
+    """Counts of the session over all processes: `opened_new`, `opened_hot`, `opened_warm`, `opened_cold`, `promotions`,
     `demotions`, `collections`, `optimisations`, `cleanups`, `offered`, `offered_tokens`."""
     timings: dict[str, Timing]
-    """Of this run, by what was timed: `hot`, `warm`, `cold`, `new` (an access to a file that was in that tier),
-    `promotion` and `demotion` (of one file), `collection`, `optimisation`."""
+    """Timings of this run: `hot`, `warm`, `cold` and `new` (opening a file from that tier), `promotion` and `demotion`
+    (of one file), `collection`, `optimisation`."""
     alerts: tuple[RunAlert, ...] = ()
     """The last 100, oldest first."""
     contexts: tuple[ContextSize, ...] = ()
     """The last 2,000 of this process, oldest first."""
     not_loaded: tuple[str, ...] = ()
-    """Critical files that could not be loaded."""
+    """Paths of critical files that could not be loaded."""
 
     def figures(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it, as plain JSON: figures, no words of an alert and no path."""
+        """The figures that a checkpoint keeps, as plain JSON, without paths and without the words of alerts."""
         return {
             "started_at": self.started_at,
             "sizes": asdict(self.sizes),
@@ -252,7 +261,7 @@ class RunReport(Shown, sheet="sessions.report"):
         }
 
     def line(self) -> str:
-        """One line for a log."""
+        """The report as one line for a log."""
         files = ", ".join(f"{count} {tier}" for tier, count in self.sizes.files.items())
         shares = ", ".join(f"{tier} {share:.0%}" for tier, share in self.sizes.shares.items())
         full = f"{self.sizes.utilisation:.0%} full" + (f" ({shares})" if shares else "")

@@ -1,6 +1,6 @@
-"""What the guard decided about one request, and why: zones, outcomes, steps, and what is read from their history.
+"""What the guard decided about one request, and why: zones, outcomes, steps, and what their history tells.
 
-Frozen values, as in `records`. Tokens are those of the model where calibration knows it, else raw counts.
+Frozen values, as in `records`. Tokens are calibrated if the model is known, else raw counts.
 """
 
 from __future__ import annotations
@@ -28,139 +28,146 @@ ZONES = tuple(Zone)
 
 
 class OutcomeKind(StrEnum):
-    """What became of the question whether to condense a view."""
+    """What the guard did about a view."""
 
     NOT_NEEDED = "not_needed"
-    """Neither the threshold nor the allowed tokens were reached."""
+    """The view was small enough."""
     CONDENSED = "condensed"
-    """Summaries stand for older messages now."""
+    """Summaries took the place of older messages."""
     MASKED = "masked"
-    """Tool outputs gave way to pointers, and that was enough."""
+    """Tool outputs were shortened, and that was enough."""
     TRUNCATED = "truncated"
-    """Messages were left out of the view without a summary; they are named, and stay in the transcript."""
+    """Messages left the view without a summary. The view names them, and they stay in the transcript."""
     FAILED = "failed"
-    """Condensing was due and did not work; the view stands as it was, for it still fits."""
+    """Condensing was due and did not work. The view is unchanged, because it still fits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An answer of a condensing model that was not taken."""
+    """An answer of a condensing model that was not accepted."""
 
     fault: str
-    """What is wrong with it, in a word or two: `too long`, `echo`, `ungrounded`, ..."""
+    """The fault in a word or two: `too long`, `echo`, `ungrounded`, ..."""
     why: str
-    """The same in words, as the model is told."""
+    """The reason in words, as the model is told."""
 
 
 class FailureReason(StrEnum):
-    """Why a summary or a condensation of a view did not come about."""
+    """Why a summary was not written, or a view not condensed."""
 
     TOO_FEW_MESSAGES = "too_few_messages"
-    """Nothing but what must stay is there to condense."""
+    """All that is there must stay, so there is nothing to condense."""
     CONDENSED_RECENTLY = "condensed_recently"
-    """Nothing new was finished since the last condensation."""
+    """No summary was finished since the last condensation."""
     EMPTY_SUMMARY = "empty_summary"
-    """The model said nothing, or next to nothing."""
+    """The model wrote nothing, or next to nothing."""
     CONTEXT_GREW = "context_grew"
-    """What was made is not smaller than what it would stand for."""
+    """The summary is no smaller than its sources."""
     REFUSED = "refused"
     """The model declined."""
     MODEL_ERROR = "model_error"
-    """The model, or what calls it, raised."""
+    """The model call raised an error."""
     TIMEOUT = "timeout"
     """The model took longer than its deadline."""
     VALIDATOR_REJECTED = "validator_rejected"
-    """A validator, ours or the user's, did not take the text."""
+    """A built-in validator, or one of the user's, rejected the text."""
     UNSOUND = "unsound"
-    """The text has too little to do with what it would stand for (`ValidationSettings.least_grounded`)."""
+    """The text has too little to do with its sources (`ValidationSettings.least_grounded`)."""
     NOT_READY = "not_ready"
-    """Summaries are due and being made; the next request takes them up."""
+    """The summaries that are due are still being written. The next request uses them."""
     CIRCUIT_OPEN = "circuit_open"
-    """The model failed so often that it is left alone for a while."""
+    """The model failed so often that it is not called for a while."""
     RATE_LIMITED = "rate_limited"
-    """The bound on model calls per minute was reached."""
+    """The limit of model calls per minute was reached."""
     UNDONE = "undone"
-    """A condensation of this view was undone; it is not made again while the view fits."""
+    """A condensation of this view was undone. It is not repeated while the view fits."""
 
 
 OF_THE_ANSWER = frozenset({
     FailureReason.EMPTY_SUMMARY, FailureReason.CONTEXT_GREW, FailureReason.REFUSED, FailureReason.VALIDATOR_REJECTED,
     FailureReason.UNSOUND,
 })  # fmt: skip
-"""Reasons for which an answer that came was not taken: whoever asks again says why."""
+"""Reasons to reject an answer that did arrive. The next call tells the model which one it was."""
 
 StepKind: TypeAlias = Literal["masked", "condensed", "slid", "pruned", "shortened", "minimal", "recovered"]
-"""What was done to a view, in the order it can happen. `slid`: the sliding window; `shortened`: messages that must be
-shown stand there head and tail; `recovered`: after an overflow, from the last checkpoint, with the essentials alone."""
+"""The steps that make a view smaller, in the order in which they can happen. `slid`: the sliding window left messages
+out. `shortened`: required messages are shown by their beginning and end. `recovered`: after an overflow, the view was
+rebuilt from the last checkpoint with the essentials alone."""
 CUTTING_STEPS: frozenset[StepKind] = frozenset({"shortened", "minimal", "recovered"})
-"""Steps that cut one request, and leave the view's plan alone."""
+"""Steps that cut one request and leave the plan of the view alone."""
 
 WindowSource: TypeAlias = Literal["model", "setting", "learned", "budget"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The room of one request.
+    """How many tokens one request may take.
 
-    Where only a budget is known, it is taken for what is allowed, and the window is what would allow it.
+    If only a budget is known, that is what is allowed, and the window is derived from it.
     """
 
     tokens: int
-    """Of the model's window."""
+    """The model's context window, in tokens."""
     reserved_tokens: int
-    """Kept free for the answer."""
+    """Tokens kept free for the answer."""
     buffer_share: float = 0.1
-    """Kept free besides, for counts are not exact."""
+    """Share of the window that is also kept free, because counts are not exact."""
     source: WindowSource = "model"
+    """Where the window was found."""
     most: int | None = None
-    """What a request may take where that is less than the window allows; `None`: as much as it allows."""
+    """The most tokens that a request may take, if that is less than the window allows."""
 
     @property
     def limit(self) -> int:
-        """Window minus reserved output."""
+        """The window minus the tokens reserved for the answer."""
         return max(self.tokens - self.reserved_tokens, 1)
 
     @property
     def allowed(self) -> int:
-        """Window without its buffer, minus reserved output, or what was said to be the most."""
+        """The tokens that a request may take: the limit minus the buffer, or `most` if that is less."""
         allowed = max(math.floor(self.tokens * (1 - self.buffer_share) + 1e-9) - self.reserved_tokens, 1)
         return allowed if self.most is None else min(allowed, self.most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Outcome(Shown, sheet="contexts.outcome"):
-    """One decision about a view. Those that changed it, or tried to, are kept: `Session.outcomes()`."""
+    """One decision about a view. `Session.outcomes()` returns those that changed the view or tried to."""
 
     id: str
-    """Stable; also the id of the event that tells of it. Empty for `NOT_NEEDED`, which is not kept."""
+    """Stable, and the same as the id of its event. Empty for `NOT_NEEDED`, which is not stored."""
     kind: OutcomeKind
     reason: FailureReason | None = None
-    """Of `FAILED`; of `TRUNCATED` why it was not condensed instead."""
+    """Why it failed. For `TRUNCATED`, why the view was not condensed instead."""
     why: str = ""
-    """What made it due: a sentence with figures."""
+    """What triggered it: a sentence with figures."""
     at: float = 0.0
+    """When it was decided, in seconds since the epoch."""
     track: str = "main"
     last_seq: int = 0
-    """The newest message at that time."""
+    """Number of the newest message at that time."""
     messages_before: int = 0
-    """Messages of the conversation that the view showed as themselves."""
+    """How many messages the view showed in their own place before."""
     messages_after: int = 0
+    """How many it showed afterwards."""
     tokens_before: int = 0
-    """Of the whole request, before anything was done."""
+    """Tokens of the whole request before anything was done."""
     tokens_after: int = 0
+    """Tokens of the whole request afterwards."""
     summary_ids: tuple[str, ...] = ()
-    """Summaries that came into the view."""
+    """Ids of the summaries that the view gained."""
     left_out: tuple[LeftOut, ...] = ()
-    """What left the view, and why: the ledger's rows of this outcome."""
+    """What left the view, and why. `Session.ledger()` lists the same."""
     steps: tuple[StepKind, ...] = ()
+    """The steps that were taken, in order."""
     spent: Spent = field(default_factory=Spent)
-    """What making those summaries took."""
+    """What writing those summaries consumed."""
     cost: float | None = None
-    """The same in the price table's currency; `None` without a price."""
+    """The same as money, in the currency of the price table. `None` without a price."""
     error: str | None = None
     breaks_prefix: bool = False
-    """Whether a prompt cache of this view had to begin anew."""
+    """Whether the provider's prompt cache of this view was lost."""
     undone_at: float | None = None
+    """When it was undone, in seconds since the epoch."""
 
 
 class Outcomes(Listing[Outcome], sheet="contexts.outcomes"):
@@ -171,12 +178,13 @@ class Outcomes(Listing[Outcome], sheet="contexts.outcomes"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A view entered a fuller zone."""
+    """Says that a view entered a fuller zone."""
 
     zone: Zone
     used_tokens: int
     limit_tokens: int
     recommendation: str
+    """What a person or program can do about it."""
 
     @property
     def ratio(self) -> float:
@@ -186,80 +194,83 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardReport:
-    """What the guard saw and did for one request: `Context.guard`."""
+    """What the guard measured and did for one request: `Context.guard`."""
 
     window: Window
     used_tokens: int
-    """Of the request before anything was done to it."""
+    """Tokens of the request before anything was done to it."""
     zone: Zone
+    """The zone of `used_tokens`."""
     outcome: Outcome
     steps: tuple[StepKind, ...] = ()
+    """The steps that were taken, in order."""
     alert: Alert | None = None
-    """Where this request entered a fuller zone than the one before."""
+    """Set if this request entered a fuller zone than the one before."""
     checkpoint_id: str | None = None
-    """The checkpoint that was made for this request."""
+    """The checkpoint that was saved for this request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """A stretch of older messages, and how a view tells of it."""
+    """A run of older messages, and how a view tells of it."""
 
     first_seq: int
     last_seq: int
     messages: int
     shown: Literal["whole", "short", "headline", "joined", "untold"]
-    """The summary's text, its short form, its headline; one headline for several summaries; or a line that only names
-    the messages."""
+    """The form: the text of the summary, its short form, its headline, one headline for several summaries, or a line
+    that only names the messages."""
     summary_ids: tuple[str, ...] = ()
     tokens: int = 0
-    """As rendered in the view."""
+    """Tokens that it takes in the view."""
     reason: str = ""
-    """Why nothing tells of it."""
+    """Why no summary tells of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownView:
-    """What a view shows from one condensation to the next, besides what each request adds: prompt, tools, recall.
+    """What a view shows between two condensations. Each request adds its prompt, tools and recall to it.
 
-    Messages are named by their `seq`s, groups by the `seq` of their first message.
+    Messages are named by their `seq`, groups by the `seq` of their first message.
     """
 
     stretches: tuple[Stretch, ...]
-    """What is older, in order."""
+    """The older history, in order."""
     whole_from: int
-    """From here on messages stand as themselves, but for what the next three name."""
+    """From this `seq` on, messages are shown whole, except for what the next three fields name."""
     left_groups: tuple[int, ...] = ()
-    """Groups from there on that are left out."""
+    """Groups from `whole_from` on that are left out."""
     kept_groups: tuple[int, ...] = ()
-    """Groups before it that stand as themselves all the same."""
+    """Groups before `whole_from` that are shown all the same."""
     cut: tuple[int, ...] = ()
-    """Tool outputs that stand there by their beginning and end."""
+    """Tool outputs that are shown by their beginning and end."""
     quoted: tuple[int, ...] = ()
-    """Older messages that are quoted as far as their room goes: what the user asked, and what its kind keeps."""
+    """Older messages that are quoted as far as they fit: the user's requests, and messages that their kind keeps."""
     facts: str = ""
-    """The list of facts, word for word; so are the next two."""
+    """The list of facts, word for word."""
     files: str = ""
+    """The list of files, word for word."""
     parts: str = ""
-    """Parts of files."""
+    """The parts of files, word for word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ViewDiff(Shown, sheet="contexts.view_diff"):
-    """What a condensation changed in a view, or (from `preview`) would change. Numbers are messages' `seq`s."""
+    """What a condensation changed in a view, or, from `preview`, would change. Messages are named by their `seq`."""
 
     outcome: Outcome
     left: tuple[LeftOut, ...] = ()
-    """Messages and summaries that the view showed and shows no more."""
+    """Messages and summaries that left the view."""
     came: tuple[LeftOut, ...] = ()
-    """Summaries and lines that stand there instead; `reason` says for what."""
+    """Summaries and lines that came instead. `reason` says what each stands for."""
     text_before: str = ""
-    """What stood for older history."""
+    """The text for older history before."""
     text_after: str = ""
+    """The text for older history afterwards."""
     before: ShownView | None = None
-    """What the view showed; `None` where it had no plan yet, so that every message stood as itself, or where the plan
-    is not known any more."""
+    """The view before. `None` if it had no plan yet, so that every message was shown, or if the plan is not known."""
     after: ShownView | None = None
-    """What it shows since; `None` where nothing of it was changed, or as above."""
+    """The view afterwards. `None` if it did not change, or if the plan is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,40 +279,45 @@ class LedgerRow:
 
     outcome_id: str
     at: float
+    """When it left, in seconds since the epoch."""
     track: str
     what: str
-    """Id of a message or summary, or a span of `seq`s such as `12-40`."""
+    """Id of a message or summary, or a span of message numbers such as `12-40`."""
     reason: str
     tokens: int
     undone: bool = False
-    """Whether it came back: the outcome was undone."""
+    """Whether the outcome was undone, so that it came back."""
 
 
 class Ledger(Listing[LedgerRow], sheet="contexts.ledger"):
-    """What left the views, newest first."""
+    """What left the views of a session, newest first."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRow:
-    """One condensation, and whether it paid."""
+    """One condensation, and whether it paid off."""
 
     outcome_id: str
     at: float
+    """When it happened, in seconds since the epoch."""
     spent: Spent
     spent_cost: float | None
+    """`spent` as money, in the currency of the price table. `None` without a price."""
     saved_tokens_per_call: int
     calls_since: int
-    """Model calls (messages of the assistant) that were made with the smaller view."""
+    """How many model calls (messages of the assistant) used the smaller view."""
     saved_tokens: int
     saved_cost: float | None
+    """`saved_tokens` as money. `None` without a price."""
     breaks_even_after: float | None
-    """Calls until the tokens (with a price: the money) saved are what was spent; `None` where nothing is saved."""
+    """How many calls it takes to save what was spent, in money if there is a price, else in tokens. `None` if nothing
+    is saved."""
 
     @property
     def paid(self) -> bool:
-        """Whether it saved what it cost."""
+        """Whether it has saved at least what it cost."""
         return self.breaks_even_after is not None and self.calls_since >= self.breaks_even_after
 
 
@@ -311,20 +327,25 @@ class CostLedger(Shown, sheet="contexts.costs"):
 
     rows: tuple[CostRow, ...]
     spent: Spent
-    """Everything spent on summaries, those that no view shows yet included."""
+    """Everything spent on summaries, including those that no view shows yet."""
     spent_cost: float | None
+    """`spent` as money, in the currency of the price table. `None` without a price."""
     saved_tokens: int
     saved_cost: float | None
+    """`saved_tokens` as money. `None` without a price."""
     prefix_breaks: int
-    """How often a prompt cache had to begin anew."""
+    """How often the provider's prompt cache was lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdAdvice:
-    """A threshold that past condensations of a session speak for."""
+    """A threshold that the past condensations of a session suggest."""
 
     percent: float
+    """The suggested threshold, in percent of the window."""
     present_percent: float
+    """The threshold now."""
     samples: int
-    """Condensations that it rests on."""
+    """How many condensations it is based on."""
     because: str
+    """The reason, in words."""

@@ -1,4 +1,4 @@
-"""By which policy a context was filled: the mode of its request, and the room of each section."""
+"""The policy that a context was filled by: the mode of its request, and the room of each section."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ModeName: TypeAlias = Literal["recall", "minimal", "asked", "files", "loop", "question", "talk"]
-"""What a request can be. Several may hold; the first of them, in this order, names it."""
+"""The modes of a request. Several can apply; the first one in this order names the request."""
 
 Share: TypeAlias = Literal["the budget", "the rest", "the view"]
-"""What a share is of: all of it; what system prompt and tools leave; what recall leaves of that."""
+"""What a share refers to: the whole budget, what system prompt and tools leave, or what recall leaves of that."""
 
 _MARGIN_TOKENS = 8
 """Framing of a message and rounding, kept free."""
@@ -20,24 +20,24 @@ _MARGIN_TOKENS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """What a request is: read once, from the view, the query, the tools and the newest messages."""
+    """The kind of a request, judged by the view, the query, the tools and the newest messages."""
 
     names: tuple[ModeName, ...]
-    """All that hold, in their order."""
+    """All modes that apply, in order."""
     reason: str
-    """Why it is the first of them, in a sentence."""
+    """Why the first of them applies, in a sentence."""
     looks_up: bool = False
-    """Whether something is looked up: the caller's query, or what the user said last."""
+    """Whether recall looks something up: the caller's query, or what the user said last."""
     shows_parts: bool = False
-    """Whether parts of files may stand in the view: one of the newest messages read or wrote a file."""
+    """Whether the view may show parts of files, because one of the newest messages read or wrote a file."""
 
     @property
     def name(self) -> ModeName:
-        """The first that holds."""
+        """The first mode that applies."""
         return self.names[0]
 
     def __contains__(self, name: ModeName) -> bool:
-        """Whether it holds."""
+        """Whether a mode applies."""
         return name in self.names
 
 
@@ -48,93 +48,94 @@ class PolicyRow:
     section: str
     """As in `Context.sections`."""
     share: float
-    """The most that it takes, as a share ..."""
+    """The most that it takes, as a share of `of`."""
     of: Share
-    """... of this."""
+    """What `share` refers to."""
     most: int | None = None
-    """Tokens that bind where the share is more."""
+    """The most tokens, even if the share is more."""
     least: int = 0
-    """Tokens that hold where the share is less."""
+    """The fewest tokens, even if the share is less."""
     stands: Literal["plan", "request"] = "plan"
-    """`plan`: until the view is condensed again. `request`: chosen for this request."""
+    """`plan`: it stays until the view is condensed again. `request`: it is chosen for this request."""
     gives_way: int = 0
-    """When it gives up room where not all fits, 1 first; 0: never, it is cut head and tail at the last."""
+    """The step at which it gives up room if not everything fits, from 1. At 0 it never does; it is cut last of all."""
     about: str = ""
+    """What the section holds, in words."""
     tokens: int = 0
-    """The most that it takes here, by our own count: `Section.cap`."""
+    """The most tokens that it takes in this request, uncalibrated: `Section.cap`."""
 
     def within(self, whole: int) -> int:
-        """Tokens of the share of `whole`, within the bounds."""
+        """The tokens that `share` of `whole` comes to, within `least` and `most`."""
         wanted = max(round(self.share * whole), self.least)
         return max(wanted if self.most is None else min(wanted, self.most), 0)
 
     def allowing(self, tokens: int) -> PolicyRow:
-        """The row with the tokens that bind."""
+        """The row with these tokens, at least 0."""
         return replace(self, tokens=max(tokens, 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewPolicy:
-    """How much room each section of a context has, and why. `print` it.
+    """How much room each section of a context has, and why. `print` shows it as a table.
 
-    All figures are tokens by our own count. The fields behind `rows` say what a row is made of, or what is kept of it.
+    All figures are uncalibrated tokens. The fields after `rows` break a row down.
     """
 
     mode: Mode
     total: int
-    """Of the request, by our own count: the budget, divided by what calibration learnt of the model."""
+    """Tokens of the whole request: the budget, divided by what calibration learnt about the model."""
     fixed: int
-    """System prompt and tool schemas."""
+    """Tokens of system prompt and tool schemas."""
     rows: tuple[PolicyRow, ...]
     recall: int
-    """Set aside for recall and the registered sections beside it."""
+    """Reserved for recall and the registered sections beside it."""
     sections: int = 0
-    """Of that, for registered sections."""
+    """The part of `recall` for registered sections."""
     spared: int = 0
-    """What recall was not given of its share beside file work: a view grows into it, and is filled as if it were taken.
-    Filled too, it would be sent anew at each condensation."""
+    """The part of its share that recall does not get beside file work. The view grows into it. A condensation leaves it
+    empty, for if it were filled it would be sent again, uncached, at each condensation."""
     cover: int
-    """Of `history`, for summaries."""
+    """The part of `history` for summaries."""
     defended: int
-    """What summaries keep where messages that must be shown do not fit, also beside work on files."""
+    """What summaries keep if required messages do not fit, also beside file work."""
     queries: int
-    """Of `history`, for earlier user messages behind them."""
+    """The part of `history` for earlier user messages behind the summaries."""
     record: int
-    """For summaries and facts together, where a fact that must last has no room among the facts."""
+    """For summaries and facts together, if a fact that must last does not fit among the facts."""
     keep: int
-    """What settles when and over what a view is condensed: of recent messages, without file work."""
+    """The room of recent messages without file work. It decides when a view is condensed, and over what."""
     stays: int
-    """What remains of the recent messages after a condensation of the view."""
+    """What remains of the recent messages after a condensation."""
     recent_least: int
-    """What recent messages have in any case."""
+    """What recent messages get in any case."""
     code: int
-    """Of `recall`, for code and tool output."""
+    """The part of `recall` for code and tool output."""
     summaries: int
-    """Of `recall`, for summaries."""
+    """The part of `recall` for summaries."""
     quotes_queries: bool = True
-    """Whether earlier user messages are quoted: not where a registered section is in their place."""
+    """Whether earlier user messages are quoted. They are not if a registered section takes their place."""
 
     @property
     def hard(self) -> int:
-        """The most that everything but recall may take, system prompt and tools included."""
+        """The most that everything except recall may take, with system prompt and tools."""
         return self.total - self.recall
 
     @property
     def is_full(self) -> bool:
-        """Whether system prompt and tools alone leave no room for a message."""
+        """Whether system prompt and tools leave no room for a message."""
         return self.fixed > self.total - _MARGIN_TOKENS
 
     @property
     def figures(self) -> tuple[int, ...]:
-        """All rooms, whatever the mode: where they are the same, so is what stands in them."""
+        """All figures without the mode. If they are equal, so is what the sections show."""
         return self.total, self.fixed, self.recall, self.spared, *(row.tokens for row in self)
 
     def of(self, section: str) -> int:
-        """The most that a section takes."""
+        """The most tokens that a section takes."""
         return self.row(section).tokens
 
     def without_recall(self) -> ViewPolicy:
-        """With recall's room given to the view: a history that fits is shown whole."""
+        """The same with the room of recall given to the view: a history that fits is shown whole."""
         return replace(self, recall=self.sections).telling(recent=self.total - self.sections - self.fixed)
 
     def __iter__(self) -> Iterator[PolicyRow]:
@@ -142,7 +143,7 @@ class ViewPolicy:
         return iter(self.rows)
 
     def telling(self, **tokens: int) -> ViewPolicy:
-        """With what binds in the end, by section."""
+        """The same with the tokens given here, by section."""
         rows = tuple(row.allowing(tokens.get(row.section, row.tokens)) for row in self.rows)
         return replace(self, rows=rows)
 
@@ -154,7 +155,7 @@ class ViewPolicy:
         return found
 
     def __str__(self) -> str:
-        """The table, a line for each section."""
+        """The policy as a table with a line for each section."""
         named = " and ".join(self.mode.names)
         lines = [f"{named}: {self.mode.reason}. {self.total:,} tokens, {self.fixed:,} of them fixed."]
         width = max(len(row.section) for row in self.rows)

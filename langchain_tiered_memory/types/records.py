@@ -26,14 +26,14 @@ DEFAULT_TRACK = "main"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRef:
-    """A session as the stores know it: `key` is the database's small number, `session_id` the caller's name."""
+    """A session as the stores know it: `key` is its number in the database, `session_id` the caller's name for it."""
 
     key: int
     session_id: str
     user: str | None = None
     title: str | None = None
     epoch: int = 0
-    """Grows with every edit, pin and removal: a plan made under another epoch is made anew."""
+    """Grows with every edit, pin and removal. A plan from another epoch is made again."""
     ended_at: float | None = None
     begun_by: str | None = None
     """The place in a graph of the sub-agent that began it on the main track; `None` for anything else."""
@@ -50,11 +50,11 @@ class Draft:
     id: str
     role: Role
     text: str
-    """What a reader would read: the content rendered to plain text. Search and condensation work on this."""
+    """The content as plain text. Search and condensation work on it."""
     payload: str
-    """The message itself, as JSON that gives an equal message back."""
+    """The message as JSON, from which an equal message can be made."""
     digest: str
-    """Identity of what the message says: content and calls, without its usage metadata."""
+    """Digest of what the message says: its content and calls, without usage metadata."""
     tokens: int
     at: float
     counter: str = ""
@@ -76,32 +76,41 @@ class Entry(Shown, sheet="records.entry"):
     """One stored message."""
 
     seq: int
-    """Its place in the session: 1 for the first, without gaps until something is forgotten."""
+    """Its number in the session, from 1. There are no gaps until something is forgotten."""
     id: str
     role: Role
     text: str
+    """The content as plain text."""
     payload: str
+    """The message as JSON."""
     digest: str
+    """Digest of its content and calls."""
     tokens: int
     at: float
+    """When it was said, in seconds since the epoch."""
     name: str | None
+    """The speaker's name, if the message has one."""
     track: str
     kind: str | None
+    """What kind of message the caller said it is, such as `design_decision`."""
     task: str | None
+    """The task that it belongs to."""
     calls: tuple[str, ...]
+    """Ids of the tool calls that it makes."""
     answers: str | None
+    """Id of the tool call that it answers."""
     group: int
-    """`seq` of the first entry of its group: an assistant's message and the results of its calls share one."""
+    """`seq` of the first entry of its group. An assistant's message and the results of its calls form one group."""
     pinned: bool
     revision: int
-    """0 until the message is edited."""
+    """How often it was edited."""
     summary_id: str | None
-    """The level-1 summary that stands for it (planned, being made or finished)."""
+    """The level-1 summary that covers it, whether planned, being made or finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Entries that a provider needs together, in order. Never split."""
+    """Entries that a provider needs together, in order. A group is never split."""
 
     entries: tuple[Entry, ...]
 
@@ -117,35 +126,35 @@ class Group:
 
     @property
     def tokens(self) -> int:
-        """Raw tokens of all its entries."""
+        """Tokens of all its entries together, uncalibrated."""
         return sum(entry.tokens for entry in self.entries)
 
     @property
     def unanswered(self) -> tuple[str, ...]:
-        """Ids of calls that have no result yet, in the order they were made."""
+        """Ids of calls without a result so far, in the order in which they were made."""
         answered = {entry.answers for entry in self.entries}
         return tuple(call for entry in self.entries for call in entry.calls if call not in answered)
 
 
 class SummaryState(StrEnum):
-    """The life of a summary."""
+    """The states of a summary."""
 
     PENDING = "pending"
-    """A trigger fired; nobody works on it."""
+    """It is due, and nobody works on it yet."""
     GENERATING = "generating"
-    """Somebody holds its lease."""
+    """A worker is writing it and holds its lease."""
     ACTIVE = "active"
-    """Finished, and the highest that stands for what it covers."""
+    """Finished, with no finished summary above it."""
     FAILED = "failed"
-    """The last attempt failed; it is tried again after its back-off."""
+    """The last attempt failed. The next one follows after a back-off."""
     SUPERSEDED = "superseded"
-    """Finished and covered by a finished higher level; still used for detail and search."""
+    """Finished, with a finished summary above it. Search and `expand` still use it."""
     ARCHIVED = "archived"
-    """As active, in a session that was closed."""
+    """Active when its session ended."""
 
     @property
     def finished(self) -> bool:
-        """Whether it has a text that a view may show."""
+        """Whether it has a text that a view can show."""
         return self in (SummaryState.ACTIVE, SummaryState.SUPERSEDED, SummaryState.ARCHIVED)
 
 
@@ -156,130 +165,138 @@ Verdict: TypeAlias = Literal["good", "wrong", "incomplete"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Fact(Shown, sheet="records.fact"):
-    """A durable statement of the conversation, with the messages that state it; a correction supersedes it."""
+    """A lasting statement from the conversation, with the messages that make it. A correction supersedes it."""
 
     kind: FactKind
     text: str
-    """A short clause that stands alone: its source's own words, what adds nothing left out; or a model's."""
+    """A short clause that stands alone, in the words of its source or of a model."""
     seq: int
-    """The entry that says it."""
+    """Number of the entry that says it."""
     at: float
+    """When it was said, in seconds since the epoch."""
     by: Role = "other"
-    """Who says it: the label that tells a user's word from an assistant's or a tool's."""
+    """The role of the speaker: it tells a user's word from an assistant's or a tool's."""
     speaker: str = ""
-    """The name of who says it, where its message has one: whom "I" and "my" mean."""
+    """The speaker's name, if the message has one: the person that "I" and "my" mean."""
     subject: str = ""
-    """What it is about, normalised: a later fact of the same kind and subject supersedes an earlier one."""
+    """What it is about, normalised. A later fact of the same kind and subject supersedes an earlier one."""
     attribute: str = ""
-    """Which of the subject's properties it tells (`budget`, `contact`), where its words name one."""
+    """The property of the subject, such as `budget` or `contact`, if its words name one."""
     value: str = ""
-    """What it says of that: the figure, name, path or choice, as it was said."""
+    """The value of that property: the figure, name, path or choice, as it was said."""
     track: str = ""
     id: str = ""
-    """Stable: a digest of the message's number, the kind and the text."""
+    """A stable digest of the message's number, the kind and the text."""
     sources: tuple[int, ...] = ()
-    """Numbers of all entries that state it; empty: `seq` alone."""
+    """Numbers of all entries that state it. If empty, `seq` is the only one."""
     weight: float = 0.0
-    """How much it is worth showing, as read: 0 to 1."""
+    """How much it is worth showing, from 0 to 1."""
     by_model: bool = False
-    """Whether a condensing model worded it, as a sentence that stands by itself; else it is a clause of its source."""
+    """Whether a condensing model worded it. Otherwise it is a clause of its source."""
     instead_of: tuple[int, ...] = ()
-    """Numbers of earlier messages whose statements it changes, finishes or withdraws, as its writer says."""
+    """Numbers of earlier messages whose statements it changes, finishes or withdraws, according to its writer."""
     mentions: int = 1
-    """How often it was said, or taken up in a summary."""
+    """How often it was said, or repeated in a summary."""
     status: FactStatus = "active"
     superseded_by: str | None = None
-    """The fact that took its place."""
+    """Id of the fact that took its place."""
     message_ids: tuple[str, ...] = ()
-    """Ids of the messages that state it, where `Session.facts` gives it."""
+    """Ids of the messages that state it. `Session.facts` fills them in."""
     session_id: str = ""
-    """The session that states it, where `TieredMemory.facts` gives it."""
+    """The session that states it. `TieredMemory.facts` fills it in."""
 
 
 class Facts(Listing[Fact], sheet="records.facts"):
-    """Statements, as `Session.facts` gives them."""
+    """A list of facts, as `Session.facts` returns it."""
 
     __slots__ = ()
 
 
 def added(one: Sum, other: Sum) -> Sum:
-    """A record of figures, each field the sum of both."""
+    """A record whose every field is the sum of the two."""
     names = [field.name for field in fields(one)]
     return type(one)(**{name: getattr(one, name) + getattr(other, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What model calls took."""
+    """What model calls consumed."""
 
     calls: int = 0
     input_tokens: int = 0
-    """As billed: of what a provider read from its cache, for a call that begins with an agent's last request, so many
-    as cost the same uncached."""
+    """As billed. Cached tokens of a call that begins with the agent's last request count at the cached price: as many
+    uncached tokens as cost the same."""
     output_tokens: int = 0
     seconds: float = 0.0
 
     def __add__(self, other: Spent) -> Spent:
-        """Both together."""
+        """The sum of both."""
         return added(self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Summary(Shown, sheet="records.summary"):
-    """A node of level 1 or more. It names exactly what it covers."""
+    """A summary of level 1 or higher. It names exactly what it covers."""
 
     id: str
     level: int
     track: str | None
-    """Of level 1; `None` where a level merges tracks."""
+    """The track of a level-1 summary. `None` if a higher level merges tracks."""
     state: SummaryState
     sources: tuple[str, ...]
-    """Level 1: the ids of the messages it covers. Above: the ids of the summaries of the level below."""
+    """At level 1, the ids of the messages that it covers. Above, the ids of the summaries one level below."""
     source_digest: str
-    """Digest over what its sources said when it was made."""
+    """Digest of what its sources said when it was made."""
     first_seq: int
+    """Number of the first message that it covers."""
     last_seq: int
+    """Number of the last message that it covers."""
     entry_count: int
-    """Messages covered, all the way down."""
+    """How many messages it covers, through all levels."""
     first_at: float
+    """Time of the first message, in seconds since the epoch."""
     last_at: float
+    """Time of the last message, in seconds since the epoch."""
     source_tokens: int
     """Tokens of its direct sources."""
     parent_id: str | None
+    """The summary above it."""
     strategy: str
     text: str = ""
     facts: tuple[Fact, ...] = ()
     tokens: int = 0
-    """Of `text` and its facts as rendered."""
+    """Tokens of `text` and of its facts as rendered."""
     degraded: bool = False
-    """Written by a fallback, to be made again; never condensed upward."""
+    """Whether a fallback wrote it. It is made again later, and not condensed further until then."""
     stale: bool = False
-    """A message below it was edited after it was made."""
+    """Whether one of its messages was edited since it was made."""
     by_rules: bool = False
-    """Written by the extractive condenser until a view needs it: then the condensing model writes it."""
+    """Whether the extractive condenser wrote it for now. The condensing model writes it when a view needs it."""
     attempts: int = 0
     error: str | None = None
+    """What went wrong at the last attempt."""
     model: str | None = None
-    """Who wrote it: a model's name, or `extractive`."""
+    """Its writer: a model's name, or `extractive`."""
     spent: Spent = field(default_factory=Spent)
+    """What writing it consumed."""
     kept_identifiers: float | None = None
-    """Share of the sources' identifiers, numbers and paths that the text still states (0 to 1)."""
+    """Share of the sources' identifiers, numbers and paths that the text still states, from 0 to 1."""
     information_loss: float | None = None
-    """Share of what its sources say that it does not, by weighted terms and identifiers (0 to 1)."""
+    """Share of what its sources say that the text does not, by weighted terms and identifiers, from 0 to 1."""
     from_tools: bool = False
-    """Whether anything that it stands for came from a tool: then its text is a report of what was found, not of what
-    was said."""
+    """Whether any of its sources came from a tool. Then it reports what was found, not what was said."""
     reason: str | None = None
-    """A `FailureReason` where the last attempt failed, or a fallback wrote it."""
+    """A `FailureReason`, if the last attempt failed or a fallback wrote it."""
     created_at: float = 0.0
+    """When it was made, in seconds since the epoch."""
     verdict: Verdict | None = None
-    """What a person called it, by `Session.rate`; a text that was made since does not take it away."""
+    """A person's verdict from `Session.rate`. It outlives a new text."""
     verdict_note: str | None = None
-    """What the person said was wrong or missing: every text that is made of it holds that."""
+    """What that person said was wrong or missing. Every later text of this summary says it."""
 
 
 class Expanded(Listing[Summary | Entry], sheet="records.detail"):
-    """What a summary stands for, as `Session.expand` gives it."""
+    """What a summary covers, as `Session.expand` returns it."""
 
     __slots__ = ()
 
@@ -327,30 +344,37 @@ class TextStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Hit(Shown, sheet="records.hit"):
-    """One thing that a search found."""
+    """One search result: a message or a summary."""
 
     level: int
+    """0 for a message, else the level of the summary."""
     id: str
-    """A message id at level 0, a summary id above."""
+    """Id of the message or summary."""
     text: str
     """The whole text of the message or summary."""
     passage: str
-    """The piece of it that matched best."""
+    """The part of it that matched best."""
     score: float
-    """Higher is better; comparable within one search only."""
+    """Higher is better. Scores are comparable within one search only."""
     seq: int
+    """Number of the message, or of the last message that the summary covers."""
     at: float
+    """Its time, in seconds since the epoch."""
     track: str
     role: Role | None = None
+    """Of a message."""
     kind: str | None = None
+    """Of a message."""
     name: str | None = None
+    """The speaker's name, if the message has one."""
     tokens: int = 0
+    """Tokens of `text`."""
     session_id: str = ""
-    """The session that it stands in, where `TieredMemory.search` gives it."""
+    """The session that it is in. `TieredMemory.search` fills it in."""
 
 
 class Hits(Listing[Hit], sheet="records.hits"):
-    """What a search found, best first."""
+    """Search results, best first."""
 
     __slots__ = ()
 
@@ -360,9 +384,10 @@ class LeftOut:
     """Something that a context does not show, and why."""
 
     what: str
-    """An id of a message or a summary, or a span such as `12-40`."""
+    """Id of a message or a summary, a span of message numbers such as `12-40`, or a name, such as that of a section."""
     reason: str
     tokens: int = 0
+    """Its tokens; 0 if they are not known."""
 
 
 def utc(seconds: float) -> dt.datetime:

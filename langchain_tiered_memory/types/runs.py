@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import datetime as dt
 
 TaskState: TypeAlias = Literal["waiting", "active", "finished"]
-"""Queued and not started yet; worked on; done."""
+"""`waiting`: queued, not started yet. `active`: being worked on. `finished`: done."""
 
 FileOperation: TypeAlias = Literal["read", "write", "search", "list"]
 
@@ -24,82 +24,91 @@ class Task:
     track: str
     state: TaskState
     depends_on: tuple[str, ...]
+    """Ids of the tasks that must be finished first."""
     started_at: float
-    """When it was started; while it waits, when it was queued."""
+    """When it was started, in seconds since the epoch. While it waits, when it was queued."""
     first_seq: int
-    """The first message that can belong to it; none does while it waits."""
+    """Number of the first message that can belong to it. None does while it waits."""
     finished_at: float | None = None
+    """When it was finished, in seconds since the epoch."""
     last_seq: int | None = None
-    """The last message before it was finished."""
+    """Number of the last message before it was finished."""
     number: int = 0
-    """Its place among the finished tasks of its session: 1 for the first; 0 before it is finished."""
+    """Its place among the finished tasks of its session, from 1. It is 0 until the task is finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAccess:
-    """A file that a tool call touched, as of its latest access."""
+    """A file that a tool call touched, with its latest access."""
 
     path: str
     operation: FileOperation
-    """`write` once it was written, else that of the latest access."""
+    """`write` if it was ever written, else the operation of the latest access."""
     tool: str
+    """Name of the tool."""
     seq: int
-    """The message that made the call."""
+    """Number of the message that made the call."""
     at: float
+    """Time of the call, in seconds since the epoch."""
     turn: int = 0
     """How many messages the user had sent by then."""
 
     @property
     def time(self) -> dt.datetime:
-        """When it was."""
+        """Time of the call, in UTC."""
         return utc(self.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """How a run stands: what tasks, phase and pins are, and where the conversation is."""
+    """The state of a run: its tasks, phase and pins, and where the conversation is."""
 
     phase: str | None
     tasks: tuple[Task, ...]
-    """Active ones, those that wait, and the last finished."""
+    """Active tasks, waiting ones, and those finished last."""
     finished_tasks: int
+    """How many tasks are finished."""
     pinned_ids: tuple[str, ...]
+    """Ids of the pinned messages."""
     last_seq: int
+    """Number of the newest message."""
     last_message_id: str | None
     pinned_seqs: tuple[int, ...] = ()
-    """Numbers of the pinned messages, in the order of `pinned_ids`; none where ids were unique in a session."""
+    """Numbers of the pinned messages, in the order of `pinned_ids`. Empty in checkpoints of older versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCheckpoint:
-    """A saved state of a run. Written whole or not at all."""
+    """A saved state of a run. It is written whole or not at all."""
 
     id: str
     session_id: str
     track: str
     at: float
+    """When it was saved, in seconds since the epoch."""
     reasons: tuple[str, ...]
-    """`context_size`, `phase_transition`, `task_milestone`, `risky_operation`, `time_interval`, `danger`, `critical`,
-    or the caller's own."""
+    """Why it was saved: `context_size`, `phase_transition`, `task_milestone`, `risky_operation`, `time_interval`,
+    `danger`, `critical`, or the caller's own reasons."""
     context_state: dict[str, Any]
-    """Zone, used, limit, the plans of the views; `pruning`: what would leave next, as planned in the danger zone."""
+    """The zone, the tokens used, the limit, and the plans of the views. `pruning` is what would leave next, planned in
+    the danger zone."""
     project_state: dict[str, Any]
-    """`phase`, `given` (what the caller gave last), `files` that were touched, `unread_files`; `tiers`: paths of the
-    files in `hot` and `warm`, the last opened first, and of those that are `pinned`."""
+    """`phase`; `given`, what the caller gave last; `files`, those that were touched; `unread_files`; `tiers`, the paths
+    of the files in `hot` and `warm`, the last opened first, and of the `pinned` ones."""
     tasks: tuple[Task, ...]
-    """The queue: active ones, those that wait in the order in which they were queued, and the last finished."""
+    """Active tasks, waiting ones in the order in which they were queued, and those finished last."""
     metrics: dict[str, Any]
+    """Figures of the session and of the run."""
     conversation: tuple[dict[str, Any], ...]
-    """The messages of the last view, as LangChain's message dicts. Kept compressed."""
+    """The messages of the last view, as LangChain's message dicts. They are stored compressed."""
     file_checksums: dict[str, str]
-    """SHA-256 by path, of touched files within the allowed roots."""
+    """SHA-256 by path, for touched files within the allowed roots."""
     state: RunState
     langgraph_checkpoint_id: str | None = None
     digest: str = ""
-    """SHA-256 over everything above, as stored."""
+    """SHA-256 of everything above, as stored."""
     alone: bool = False
-    """Whether it is of its track alone: a handle with a scope saved it. It puts nothing of another track back, and
-    is taken only where it is named."""
+    """Whether a handle with a scope saved it. Then it restores its own track only, and only if it is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +123,9 @@ class CheckpointInfo:
     stored_bytes: int
     langgraph_checkpoint_id: str | None = None
     archived: bool = False
-    """Whether it is kept more densely, for its age; it is read and restored as any other."""
+    """Whether it is compressed more, because of its age. It is read and restored like any other."""
     alone: bool = False
-    """As for `MemoryCheckpoint`."""
+    """As in `MemoryCheckpoint`."""
 
 
 DifferenceKind: TypeAlias = Literal[
@@ -133,11 +142,13 @@ DifferenceKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Something that is not as the checkpoint has it."""
+    """Something that is no longer as the checkpoint has it."""
 
     kind: DifferenceKind
     what: str
+    """The file, message or checkpoint."""
     detail: str
+    """What differs, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +157,10 @@ class RestoreReport:
 
     checkpoint: CheckpointInfo
     restored: tuple[str, ...]
-    """`tasks`, `phase`, `pins`, `views`; `files` where their tiers were put back."""
+    """What was put back: `tasks`, `phase`, `pins`, `views`, and `files` if their tiers were."""
     differences: tuple[Difference, ...] = ()
     skipped: tuple[str, ...] = field(default=())
-    """Ids of newer checkpoints that were passed over because they are damaged."""
+    """Ids of newer checkpoints that were skipped because they are damaged."""
 
     @property
     def identical(self) -> bool:

@@ -13,31 +13,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SummaryTree(Shown, sheet="records.tree"):
-    """Every summary of a session, or of one track of it, as it stands now."""
+    """All summaries of a session, or of one track of it, as they are now."""
 
     session_id: str
     summaries: tuple[Summary, ...]
-    """By level, then by place; those that are not finished, too."""
+    """Sorted by level, then by place. Unfinished ones are included."""
     messages: int
-    """In the transcript."""
+    """How many messages the transcript has."""
     tokens: int
-    """Of these messages."""
+    """Tokens of these messages."""
 
     @property
     def height(self) -> int:
-        """The highest level; 0 where there is no summary."""
+        """The highest level, or 0 if there is no summary."""
         return max((one.level for one in self.summaries), default=0)
 
     @property
     def roots(self) -> tuple[Summary, ...]:
-        """Those that no other one here stands above, by place."""
+        """The summaries without a summary above them, by place."""
         known = {one.id for one in self.summaries}
         tops = (one for one in self.summaries if one.parent_id not in known)
         return tuple(sorted(tops, key=lambda one: (one.first_seq, one.last_seq)))
 
     @property
     def raw_messages(self) -> int:
-        """Messages that no summary of level 1 covers, or is about to."""
+        """How many messages no level-1 summary covers, not even an unfinished one."""
         return self.messages - sum(one.entry_count for one in self.level(1))
 
     def level(self, number: int) -> tuple[Summary, ...]:
@@ -45,5 +45,5 @@ class SummaryTree(Shown, sheet="records.tree"):
         return tuple(one for one in self.summaries if one.level == number)
 
     def children(self, summary_id: str) -> tuple[Summary, ...]:
-        """The summaries right below one, by place; none for level 1, whose `sources` are messages."""
+        """The summaries directly below one, by place. None for level 1, whose `sources` are messages."""
         return tuple(one for one in self.summaries if one.parent_id == summary_id)

@@ -161,6 +161,10 @@ def test_a_database_can_be_inspected_down_to_its_messages(tmp_path: Path) -> Non
     assert found["sources"]
     for arguments in ([], ["chat"], ["chat", cover[0]["id"]]):
         assert called("inspect", db, *arguments).exit_code == 0
+    span = f"{cover[0]['first_seq']}-{cover[0]['last_seq']}"
+    assert json.loads(called("inspect", db, "chat", span, "--json").stdout) == found, "as contexts name it"
+    (message,) = json.loads(called("inspect", db, "chat", "m0", "--json").stdout)["sources"]
+    assert message["id"] == "m0"
 
 
 def test_verify_tells_a_healthy_database_from_a_damaged_one(tmp_path: Path) -> None:
@@ -275,6 +279,8 @@ def test_a_fact_is_corrected_by_the_id_that_is_shown(tmp_path: Path, capsys: pyt
     fact = called("correct", db, "chat", known["id"][:8], "The pump in hall 3 is broken.", "--json")
     assert json.loads(fact.stdout)["text"] == "The pump in hall 3 is broken."
     assert known["text"] not in called("facts", db, "chat", "hall 3").output
+    assert called("facts", db, "chat", "zeppelin").output == "no fact matches\n"
+    assert "the first 1 fact; -k shows more" in called("facts", db, "chat", "-k", "1").output
     capsys.readouterr()
     assert "no fact with the id 'zzz'" in failed(capsys, "correct", db, "chat", "zzz", "No.")
 

@@ -27,7 +27,7 @@ _LEAST_NAME_CHARS = 4
 
 @dataclass(frozen=True, slots=True)
 class KeptFiles:
-    """Offers what a run keeps of its files. Register it: `memory.sections.register(KeptFiles())`."""
+    """Shows the files that a run keeps. Register it: `memory.sections.register(KeptFiles())`."""
 
     share: float = 0.05
     name: str = "kept_files"

@@ -27,12 +27,12 @@ _LOOKED_AT = 40
 
 @dataclass(frozen=True, slots=True)
 class OtherSessions:
-    """Tells what the user's other sessions say. Register it: `memory.sections.register(OtherSessions())`."""
+    """Shows what the user's other sessions say. Register it: `memory.sections.register(OtherSessions())`."""
 
     share: float = 0.15
-    """Of a context, the most that it takes."""
+    """The most that it takes, as a share of the context."""
     facts_share: float = 0.25
-    """Of that, for facts that hold for the user; the rest, and what they leave, is for messages that answer."""
+    """The part of `share` for facts about the user. The rest is for messages that answer the question."""
     name: str = "other_sessions"
     crosses_sessions: bool = True
     """What was shown is let go of as soon as another session of the user changes."""

@@ -121,19 +121,19 @@ def model_input(
     config: RunnableConfig,
     **changes: Unpack[ContextChanges],
 ) -> list[BaseMessage]:
-    """The messages for the next model call, system prompt included: valid for any provider, within the budget.
+    """Return the messages for the next model call, with the system prompt: valid for any provider, within the budget.
 
     Args:
-        memory: Where the session is: the one that `context_node` was made with.
-        state: The node's state. What it has that was not remembered yet is written first.
-        config: The node's config.
-        **changes: Arguments of `context_node` that are other than there, or all of them in a graph without one; and
-            `node`, the name of the `context_node` whose plan is meant, where several run side by side.
+        memory: The memory that `context_node` was made with.
+        state: The state of your node. Messages in it that were not remembered yet are written first.
+        config: The config of your node.
+        **changes: Arguments of `context_node` that differ from those given there, or all of them in a graph without
+            one. `node` names the `context_node` that is meant, if several run side by side.
 
     Raises:
-        InvalidInputError: when the config has no `thread_id`; when the state's plan is for a call that nobody in this
-            process was built for; when several context nodes ran side by side and `node` does not say which.
-        BudgetError: when the budget cannot hold what must be shown.
+        InvalidInputError: if the config has no `thread_id`, if the plan in the state is for a call that nothing in this
+            process was built for, or if several context nodes ran side by side and `node` is missing.
+        BudgetError: if the budget cannot hold what must be shown.
     """
     config = ensure_config(config)
     with unstreamed(config):
@@ -162,19 +162,19 @@ def checkpoint_run(
     project: Mapping[str, Any] | None = None,
     user_key: Name = "user_id",
 ) -> MemoryCheckpoint:
-    """Save how the run stands, together with the id of the LangGraph checkpoint that the present step began with.
+    """Save the state of the run, with the id of the LangGraph checkpoint with which the present step began.
 
     Args:
-        memory: The memory, or what gives it when it is called.
-        config: Of the present step: it names the thread.
-        reason: Why it is saved, as `Session.checkpoints()` tells it.
+        memory: The memory, or a function that opens it.
+        config: The config of the present step. It names the thread.
+        reason: Your reason. `Session.checkpoints()` shows it.
         project: As for `Session.checkpoint`.
-        user_key: The config's key of the user whose session it is.
+        user_key: The key of the config that names the user.
 
     Raises:
-        InvalidInputError: when the config has no `thread_id`, or `project` is no JSON.
-        NotFoundError: when the session has nothing to save yet.
-        StorageError: when it cannot be written; nothing was.
+        InvalidInputError: if the config has no `thread_id`, or `project` is not JSON.
+        NotFoundError: if the session has nothing to save yet.
+        StorageError: if it cannot be written. Nothing was written.
     """
     return run_checkpointed(memory, config, reason, project=project, user_key=user_key)
 

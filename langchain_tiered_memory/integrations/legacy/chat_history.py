@@ -46,25 +46,25 @@ _gives_back_the_view: ContextVar[bool] = ContextVar("gives_back_the_view", defau
 
 
 class TieredChatMessageHistory(BaseChatMessageHistory):
-    """One session as a chat history. Making one costs no I/O: `RunnableWithMessageHistory` wants a new one per call.
+    """One session as a chat history. Making one needs no I/O, so `RunnableWithMessageHistory` can have one per call.
 
     Args:
-        memory: Where everything is kept.
-        session_id: Which session.
-        view: What `.messages` shows: `transcript`, all that was said; or `context`, what fits `max_tokens`, older
-            parts condensed; or another view of the engine, such as `recall`.
-        query: What a context recalls for; `None`: for the last user message. Nothing, by default: what is asked next is
-            not known to a history.
-        max_tokens: Bounds a context; `settings.context.max_tokens` by default.
-        system: The system prompt of the request, for its size; it is no part of `.messages`.
+        memory: The memory.
+        session_id: The session.
+        view: What `.messages` shows. `transcript` is everything. `context` is what fits `max_tokens`, with older parts
+            condensed. Other views, such as `recall`, are those of `Session.context`.
+        query: The question that a context recalls for. `None` is the last user message. By default there is none,
+            because a history does not know what is asked next.
+        max_tokens: The most tokens of a context. By default `settings.context.max_tokens`.
+        system: The system prompt of the request, for its size. It is not part of `.messages`.
         tools: The tools of the request, for their size.
-        model: The model of the request, or its name: for its window and its calibration.
-        user: Whose session it is; another user's is refused.
-        track: Which line of the session.
-        title: What the session is about.
+        model: The model of the request, or its name. Its window and calibration are used.
+        user: The user of the session. Another user's session is refused.
+        track: The track of the session.
+        title: A title for a new session.
 
     Raises:
-        SettingsError: for a choice that cannot be used.
+        SettingsError: if an argument cannot be used.
     """
 
     @checked(SettingsError)
@@ -101,10 +101,10 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override] # every history that reads from a store has it so
-        """The view of the session; empty for a `RunnableWithMessageHistory` that is about to write.
+        """The messages of the view. Empty for a `RunnableWithMessageHistory` that is about to write.
 
         Raises:
-            BudgetError: when `max_tokens` cannot hold what a context must show.
+            BudgetError: if `max_tokens` cannot hold what a context must show.
         """
         if _caller_ends_a_run(inspect.currentframe()):
             _gives_back_the_view.set(True)
@@ -119,16 +119,16 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         return self._noted(await arun(self._reading()))
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Write messages; durable when it returns. What this package wrote, and what a run was shown, stays out.
+        """Store messages. They are on disk when it returns. Texts of this package, and what a run was shown, stay out.
 
-        An answer is new, whatever id it carries: a cached one has that of its first time. Only a beginning that the
-        history ends with already is a write that is tried once more. Nothing is condensed here.
-        In a `RunnableWithMessageHistory` an error goes no further than LangChain's log: so it is also reported as an
-        event, `history_not_written`.
+        An answer is new, whatever its id, because a cached answer comes with the id of its first time. Only messages
+        with which the history already ends count as a repeated write. Nothing is condensed here.
+        In a `RunnableWithMessageHistory`, an error only reaches LangChain's log. So the event `history_not_written`
+        reports it too.
 
         Raises:
-            InvalidInputError: for a message that cannot be taken; none was written.
-            StorageError: when the database cannot take them; none was written.
+            InvalidInputError: if a message cannot be used. None was written.
+            StorageError: if the database cannot store them. None was written.
         """
         self._written(messages)
 
@@ -137,7 +137,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         await off_loop(self._written, messages)
 
     def clear(self) -> None:
-        """Remove the session for good: every track of it, and everything derived from it."""
+        """Remove the session for good, with all its tracks and everything derived from them."""
         self.session.forget()
 
     async def aclear(self) -> None:

@@ -105,10 +105,10 @@ class ConversationTieredMemory(BaseMemory):
         memory = ConversationTieredMemory(memory=TieredMemory.open("memory.db"), session_id="alice")
         chain = ConversationChain(llm=model, memory=memory)
 
-    A sub-chain that only reads wants `memory.read_only()`, not a bare `ReadOnlySharedMemory(memory=memory)`: what it is
-    asked are no words of the user, but what is asked is written when the variables are loaded.
-    A `ConversationalRetrievalChain` wants `memory_key="chat_history"` and `return_messages=True`.
-    Copies, deep ones too, share the memory that they write to.
+    A sub-chain that only reads needs `memory.read_only()`, not a bare `ReadOnlySharedMemory(memory=memory)`: its input
+    is not what the user said, and would be stored when the variables are loaded.
+    A `ConversationalRetrievalChain` needs `memory_key="chat_history"` and `return_messages=True`.
+    Copies, even deep ones, share the memory that they write to.
     """
 
     memory: Memory = Field(exclude=True)

@@ -53,35 +53,35 @@ def with_tiered_history(
     track: Name = DEFAULT_TRACK,
     session_key: Name = "session_id",
 ) -> RunnableWithMessageHistory:
-    """`runnable` with the memory as its history: each call names its session in the config.
+    """Return `runnable` with the memory as its history. Each call names its session in the config.
 
         chat = with_tiered_history(prompt | model, memory, input_messages_key="input", history_messages_key="history")
         chat.invoke({"input": "Where were we?"}, {"configurable": {"session_id": "alice"}})
 
-    What the user says is in the database before `runnable` is called, and the context is put together for it. A
-    failing model, a cancelled call and a stream that is broken off leave it there, followed by what had come of the
-    answer (kind `interrupted`), and the event `turn_interrupted` says so. An answer that cannot be written is the event
-    `history_not_written`. Put retries inside, `with_tiered_history(runnable.with_retry(), memory)`: outside, each
-    attempt is a turn.
+    The user's words are in the database before `runnable` is called, and the context is made for them. If the model
+    fails, the call is cancelled or the stream breaks off, they stay there, followed by what arrived of the answer (kind
+    `interrupted`), and the event `turn_interrupted` says so. If an answer cannot be written, the event
+    `history_not_written` says so. Put retries inside, `with_tiered_history(runnable.with_retry(), memory)`: outside,
+    each attempt is a turn.
 
     Args:
-        runnable: As `RunnableWithMessageHistory` takes it, and the three keys as well.
-        memory: Where everything is kept.
-        input_messages_key: The input's key of what the user says, where the input is a dict.
-        output_messages_key: The output's key of the answer, where the output is a dict.
-        history_messages_key: The input's key for the history, where it has its own.
-        view: See `TieredChatMessageHistory`.
-        max_tokens: Bounds the context, what the user says and `system` included.
-        system: The system prompt of the request, for its size; it is the prompt's own business to say it.
+        runnable: As for `RunnableWithMessageHistory`; so are the three keys.
+        memory: The memory.
+        input_messages_key: The input's key of the user's words, if the input is a dict.
+        output_messages_key: The output's key of the answer, if the output is a dict.
+        history_messages_key: The input's key for the history, if the prompt has one.
+        view: As for `TieredChatMessageHistory`.
+        max_tokens: The most tokens of the context, with the user's words and `system`.
+        system: The system prompt of the request, for its size. Your prompt must contain it.
         tools: The tools of the request, for their size.
-        model: The model of the request, or its name: for its window and its calibration.
-        user: Whose sessions these are; another user's are refused.
-        track: Which line of each session.
+        model: The model of the request, or its name. Its window and calibration are used.
+        user: The user of the sessions. Another user's session is refused.
+        track: The track of each session.
         session_key: The config's key of the session, such as `thread_id`.
 
     Raises:
-        InvalidInputError: when `history_messages_key` is given without `input_messages_key`.
-        SettingsError: for another choice that cannot be used.
+        InvalidInputError: if `history_messages_key` is given without `input_messages_key`.
+        SettingsError: if another argument cannot be used.
     """
     check_known_view("with_tiered_history", memory, view, more=HISTORY_VIEWS)
     if history_messages_key is not None and input_messages_key is None:

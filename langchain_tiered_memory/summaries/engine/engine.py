@@ -68,16 +68,16 @@ class EngineChoices(TypedDict, total=False):
 
 
 class CondensationEngine:
-    """Implements `jobs.Condenser` with plugins, validators and hooks. Serves one opened memory; safe for threads.
+    """Writes summaries with plugins, validators and hooks. It serves one opened memory and is safe for threads.
 
-    `create` gives one with the built-in plugins and validators, `create_custom` one that has only what it is given.
+    `create` makes one with the built-in plugins and validators, `create_custom` one with only what you give it.
 
     Args:
-        settings: Breaker, rate bound, validation, monitoring, prompts and deadlines.
-        count_text: Tokens of a text; `None` for that of the memory that opens it.
-        clock: Seconds since the epoch, for breakers and the rate bound; `None` for that of the memory.
-        attempts: Attempts of models that fail, before the extractive condenser writes in their stead.
-        max_open_seconds: The longest a breaker stays open.
+        settings: Circuit breaker, limit of model calls, validation, monitoring, prompts and deadlines.
+        count_text: Counts the tokens of a text. With `None`, the memory's counter does.
+        clock: Returns seconds since the epoch. With `None`, the memory's clock does.
+        attempts: How often models may fail before the extractive condenser writes instead.
+        max_open_seconds: The longest time that a model is left alone after failures, in seconds.
         prompt_generator: Writes the instructions for models.
     """
 
@@ -128,16 +128,16 @@ class CondensationEngine:
         extractive: Condenser | None = None,
         **choices: Unpack[EngineChoices],
     ) -> CondensationEngine:
-        """An engine with the built-in plugins and the validators that the settings name.
+        """Make an engine with the built-in plugins and the validators that the settings name.
 
         Args:
-            settings: As of the class.
-            models: Condensing models, the first choice first; their names must differ.
-            extractive: The condenser that needs none; `None` goes without.
+            settings: As for the class.
+            models: Condensing models, the first choice first. Their names must differ.
+            extractive: The condenser that needs no model. `None` leaves it out.
             **choices: The other arguments of the class.
 
         Raises:
-            SettingsError: when two of them have one name.
+            SettingsError: if two of them have the same name.
         """
         engine = cls(settings, **choices)
         for place, model in enumerate(models):
@@ -159,10 +159,10 @@ class CondensationEngine:
         telemetry: Iterable[TelemetryCollector] = (),
         **choices: Unpack[EngineChoices],
     ) -> CondensationEngine:
-        """An engine that has only what is given: no model, no extractive condenser, no built-in validator.
+        """Make an engine with only what you give it: no model, no extractive condenser, no built-in validator.
 
         Raises:
-            SettingsError: when two plugins or two validators have one name.
+            SettingsError: if two plugins or two validators have the same name.
         """
         engine = cls(settings, **choices)
         for plugin in plugins:
@@ -177,21 +177,21 @@ class CondensationEngine:
 
     @property
     def name(self) -> str:
-        """The writer with the highest priority: who signs the summaries while all is well."""
+        """The name of the writer with the highest priority. It signs the summaries while all is well."""
         plugins = self._writers.plugins
         return plugins[0].name if plugins else "nobody"
 
     @property
     def plugins(self) -> tuple[CondensationPlugin, ...]:
-        """All of them, the highest priority first."""
+        """All plugins, the highest priority first."""
         return self._writers.plugins
 
     @checked(SettingsError)
     def configure(self, settings: CondensationSettings) -> None:
-        """Go by other settings from now on: the bounds, what is validated and measured, what is told.
+        """Use other settings from now on: the bounds, what is validated and measured, what is reported.
 
-        Plugins, hooks, validators and collectors stay; what models were made with, and when views are condensed, too:
-        that is the memory's own.
+        Plugins, hooks, validators and collectors stay. So do the options of models, and when views are condensed, which
+        the memory decides.
         """
         self._settings = settings
         self._caller.configure(seconds=settings.plugin_seconds)
@@ -211,60 +211,60 @@ class CondensationEngine:
         self._report = report
 
     def register_plugin(self, plugin: CondensationPlugin) -> None:
-        """Let a plugin write from now on.
+        """Register a plugin.
 
         Raises:
-            SettingsError: for a name that is taken, or something that is no plugin.
+            SettingsError: if the name is taken, or it is not a plugin.
         """
         self._writers.register(plugin)
 
     @checked(SettingsError)
     def unregister_plugin(self, name: Name) -> bool:
-        """Take a plugin out, a built-in one too. Returns whether there was one of that name."""
+        """Remove a plugin, even a built-in one. Returns whether there was one of that name."""
         return self._writers.unregister(name)
 
     def register_validator(self, validator: CondensationValidator) -> None:
-        """Let a validator judge from now on.
+        """Register a validator.
 
         Raises:
-            SettingsError: for a name that is taken, or something that is no validator.
+            SettingsError: if the name is taken, or it is not a validator.
         """
         self._extensions.add_validator(validator)
 
     def register_hook(self, hook: CondensationHook) -> None:
-        """Call a hook from now on.
+        """Register a hook.
 
         Raises:
-            SettingsError: for something that is no `CondensationHook`.
+            SettingsError: if it is not a `CondensationHook`.
         """
         self._extensions.add_hook(hook)
 
     def register_telemetry(self, collector: TelemetryCollector) -> None:
-        """Tell a collector from now on.
+        """Register a telemetry collector.
 
         Raises:
-            SettingsError: for something that is no `TelemetryCollector`.
+            SettingsError: if it is not a `TelemetryCollector`.
         """
         self._extensions.add_collector(collector)
 
     def use_prompt_generator(self, generator: PromptGenerator | None) -> None:
-        """Have the instructions for models written by `generator` from now on; `None`: by the settings, else ours.
+        """Let `generator` write the instructions for models. With `None`, the settings or the built-in ones do.
 
         Raises:
-            SettingsError: for something that is no `PromptGenerator`.
+            SettingsError: if it is not a `PromptGenerator`.
         """
         self._extensions.use_prompts(generator)
 
     def find_best_plugin(self, context: CondensationContext) -> CondensationPlugin | None:
-        """The plugin that would be asked first, breakers and hooks left aside. Blocking: it asks the plugins."""
+        """Return the plugin that is asked first, regardless of breakers and hooks. Blocking: it asks the plugins."""
         return next(iter(self._writers.candidates(context)), None)
 
     def metrics(self) -> EngineMetrics:
-        """What it did since it was made."""
+        """Return figures of what the engine has done since it was made."""
         return self._tally.metrics(self._writers.open_seconds(self._clock()))
 
     def history(self) -> tuple[CondensationRecord, ...]:
-        """The last attempts at summaries, oldest first; as many as `condensation.monitoring.history`."""
+        """Return the last attempts at summaries, oldest first, up to `condensation.monitoring.history`."""
         return self._tally.records()
 
     def tell_of_window(self, session_id: str, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""Input and output of a condenser."""
+"""The input and output of a condenser."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _OF_LITTLE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceText:
-    """One message (level 1) or one summary (above) to condense."""
+    """One message (for level 1) or one summary (for higher levels) to condense."""
 
     id: str
     text: str
     tokens: int
     at: float
     seq: int
-    """The entry's, or the last that the summary covers."""
+    """Number of the message, or of the last message that the summary covers."""
     speaker: str = ""
-    """Name or role of who said it; empty for a summary."""
+    """Name or role of the speaker. Empty for a summary."""
     role: Role = "other"
     kind: str | None = None
     same_as: str | None = None
-    """Id of an earlier source that says nearly the same: this one need not be told again."""
+    """Id of an earlier source that says nearly the same, so that this one can be left out."""
     first_at: float | None = None
-    """Of a summary, when what it covers began."""
+    """Time of the first message under a summary, in seconds since the epoch."""
     open_calls: tuple[str, ...] = ()
-    """Tool calls of this message that no result came back for, in words."""
+    """Tool calls of this message without a result, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ class CondenseJob:
     """`detailed`, `concise`, `thematic`, `chronological`, `executive`, `technical` or `handoff`."""
     sources: tuple[SourceText, ...]
     facts: tuple[Fact, ...]
-    """Facts of what it stands for, which are kept whatever the text says: the text is judged together with them."""
+    """Facts of its sources. They are stored whatever the text says, and the text is judged together with them."""
     target_tokens: int
-    """What to aim at."""
+    """The size to aim at, in tokens."""
     max_tokens: int
-    """Never more than this."""
+    """The largest size, in tokens."""
     session_id: str
     title: str | None
     participants: tuple[str, ...]
@@ -65,33 +65,33 @@ class CondenseJob:
     message_count: int
     temperature: float | None = 0.3
     attempt: int = 1
-    """1 for the first. With the last one the extractive condenser writes in the stead of models that failed."""
+    """1 for the first attempt. At the last one, the extractive condenser writes instead of models that failed."""
     remake: bool = False
-    """Whether a finished summary is made again: where that fails it keeps its text, so nothing degraded is wanted."""
+    """Whether a finished summary is written again. If that fails, it keeps its text."""
     instructions: str | None = None
-    """In the place of ours; see `prompts.instructions` for what it may contain."""
+    """Instructions instead of the built-in ones; see `prompts.instructions` for their placeholders."""
     refused: str = ""
-    """Why the answer before was not taken: the model is told, for the same request would bring the same answer."""
+    """Why the last answer was rejected. The model is told, because the same request would bring the same answer."""
     correction: str = ""
-    """What a person says was wrong or missing in the text before: the next one has to hold it."""
+    """What a person said was wrong or missing in the last text. The next one must say it."""
     kept: tuple[Fact, ...] = ()
-    """Level 1: statements of earlier messages that must last and that these may be about; its writer may end them."""
+    """At level 1, lasting statements of earlier messages that these may change. The writer may end them."""
 
     @property
     def source_tokens(self) -> int:
-        """Tokens of everything to condense."""
+        """Tokens of all sources."""
         return sum(source.tokens for source in self.sources)
 
     @property
     def known(self) -> tuple[str, ...]:
-        """What a writer is told beside the sources: names, the title, facts, statements that were kept."""
+        """What a writer is told besides the sources: names, the title, facts, kept statements."""
         title = [self.title] if self.title else []
         kept = (f"{fact.seq}: {fact.text}" for fact in self.kept)
         said = [self.correction] if self.correction else []
         return (*self.participants, *title, *said, *(fact.text for fact in self.facts), *kept)
 
     def unsound(self, text: str, settings: ValidationSettings) -> Unsound | None:
-        """Why `text` cannot stand for the sources, by the least scores of `settings`; `None` where it can.
+        """Return why `text` cannot stand for the sources, by the least scores of `settings`, or `None` if it can.
 
         Messages in which rules find nothing in particular may be told in a line, as the prompt asks.
         """
@@ -155,29 +155,30 @@ class PartAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condensed:
-    """A finished text."""
+    """The finished text of a summary."""
 
     text: str
     tokens: int
     model: str
+    """The writer: a model's name, or `extractive`."""
     spent: Spent = field(default_factory=Spent)
     notes: tuple[str, ...] = ()
     """What had to be done to it, or is wrong with it.
 
-    `repaired`, `cut`, `split`, `mended` by the audit, `marked` where it named what is in no source, `labelled` where it
-    did not say what came from a tool; `sections`: half of those that were asked for, or more, are missing.
+    `repaired`, `cut` or `split`; `mended` by the audit; `marked`, because it named something that is in no source;
+    `labelled`, because it did not say what came from a tool; `sections`, because half of the wanted ones are missing.
     """
     cut_lines: int = 0
-    """Bullets and sentences that the writer gave beyond the size: those worth least."""
+    """How many bullets and sentences were cut to fit the size. The least important ones are."""
     refused: tuple[Refused, ...] = ()
-    """Answers before this one that were not taken."""
+    """Earlier answers that were rejected."""
     by_rules: bool = False
-    """Whether rules wrote it until a view needs it, though a model is there."""
+    """Whether rules wrote it for now, although there is a model. The model writes it when a view needs it."""
     degraded: bool = False
-    """Whether a fallback wrote it, that is to be replaced by what the configured writer has to say; or it is unsound,
-    and nobody else could write."""
+    """Whether a fallback wrote it, to be replaced by the configured writer, or it is unsound and nobody else could
+    write it."""
     reason: FailureReason | None = None
-    """Why that is."""
+    """Why it is degraded."""
     error: str | None = None
     """The same in words."""
 
