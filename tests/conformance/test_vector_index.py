@@ -143,6 +143,7 @@ def test_removing_counts_what_was_there_and_ignores_the_rest(index: ChromaIndex)
 
 
 @pytest.mark.slow
+@pytest.mark.sweep(1)
 def test_more_rows_than_chroma_takes_at_once_are_added_listed_and_removed(index: ChromaIndex) -> None:
     index.add([row(number) for number in range(6200)])
     assert index.ids() == set(range(6200))

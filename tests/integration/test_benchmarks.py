@@ -334,6 +334,7 @@ def test_condensing_counts_calls_and_facts_of_every_peer_and_none_after_a_restar
     assert "SummarizationMiddleware" in printed
 
 
+@pytest.mark.seldom(4)
 def test_faults_counts_what_was_tried_survived_and_lost(run: Run) -> None:
     pytest.importorskip("langchain_community")
     given = ("--kills", "1", "--writers", "2", "--messages", "6", "--characters", "300")

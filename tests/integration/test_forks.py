@@ -255,6 +255,7 @@ if child:
 
 
 @pytest.mark.parametrize("closes", [True, False])
+@pytest.mark.sweep(1)
 def test_a_child_that_runs_to_the_end_of_its_program_ends(tmp_path: Path, *, closes: bool) -> None:
     import subprocess  # noqa: PLC0415 - the only test that starts a program
 

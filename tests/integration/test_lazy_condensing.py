@@ -118,6 +118,7 @@ def from_level(level: int) -> Settings:
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("lowest", [2, 3])
+@pytest.mark.sweep(1)
 def test_rules_write_the_levels_below_the_lowest_of_a_model(call_style: CallStyle, lowest: int) -> None:
     model, whole = summarising_model(), summarising_model()
     with lazy_memory(model, settings=from_level(lowest)) as memory:

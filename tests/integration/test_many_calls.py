@@ -29,6 +29,7 @@ def results(count: int, *, start: int = 0, words: str = "") -> list[BaseMessage]
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("words", ["", LONG], ids=["short", "long"])
 @pytest.mark.parametrize("answered", [1000, 500, 0])
+@pytest.mark.sweep(2)
 def test_a_thousand_parallel_calls_fit_into_4000_tokens(call_style: CallStyle, words: str, answered: int) -> None:
     with open_memory(settings=quick_settings(enabled=False)) as memory:
         session = memory.session("s")

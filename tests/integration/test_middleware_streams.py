@@ -74,6 +74,7 @@ def as_text(chunk: object) -> str:
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.sweep(1)
 def test_no_stream_shows_anything_of_a_summary(call_style: CallStyle, *, streaming: bool) -> None:
     condenser = telling_model()
     modes = ["values", "updates", "messages", "custom", "checkpoints", "tasks", "debug"]
@@ -89,6 +90,7 @@ def test_no_stream_shows_anything_of_a_summary(call_style: CallStyle, *, streami
         assert [one for one in agent.get_state_history(THREAD) if any(word in as_text(one) for word in FENCES)] == []
 
 
+@pytest.mark.seldom(2)
 def test_no_event_shows_anything_of_a_summary_but_the_input_of_the_call_that_got_it() -> None:
     condenser = telling_model()
     with OpenAIServer() as server, open_memory(model=condenser) as memory:
@@ -179,6 +181,7 @@ def test_what_the_state_is_given_is_plain_and_private() -> None:
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.seldom(2)
 def test_no_stream_of_a_sub_agent_shows_anything_of_a_summary(call_style: CallStyle) -> None:
     condenser, tracer = telling_model(), Kept()
     modes: Any = ["values", "updates", "messages", "custom", "checkpoints", "tasks", "debug"]

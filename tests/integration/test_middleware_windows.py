@@ -61,6 +61,7 @@ def bounded(refusal: Exception, sizes: list[int], *, window: list[int]) -> Bound
 
 
 @pytest.mark.parametrize("provider", list(REFUSALS))
+@pytest.mark.sweep(2)
 def test_a_refusal_is_answered_with_one_smaller_request_and_remembered(call_style: CallStyle, provider: str) -> None:
     refusal, tells = REFUSALS[provider]
     sizes: list[int] = []

@@ -153,6 +153,7 @@ def recovered(memory: TieredMemory, clock: FrozenClock, call_style: CallStyle) -
 
 
 @both
+@pytest.mark.seldom(2)
 def test_a_summariser_that_goes_wrong_in_every_way_in_turn_costs_no_message_and_few_calls(
     call_style: CallStyle,
 ) -> None:
@@ -183,6 +184,7 @@ def test_a_summariser_that_goes_wrong_in_every_way_in_turn_costs_no_message_and_
 @pytest.mark.parametrize(
     ("mood", "eager"), [("raises", False), ("writes a third of its sections", False), ("raises", True)]
 )
+@pytest.mark.sweep(1)
 def test_a_summariser_that_is_down_for_hours_is_asked_ever_more_rarely(
     call_style: CallStyle, mood: str, *, eager: bool
 ) -> None:

@@ -49,6 +49,7 @@ def without_ids(messages: Sequence[BaseMessage]) -> list[bytes]:
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.mark.sweep(2)
 async def test_the_state_stays_small_while_contexts_are_what_they_are_without_it(
     kind: SaverKind, call_style: CallStyle, state: type, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

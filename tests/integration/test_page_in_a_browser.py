@@ -208,6 +208,7 @@ def test_where_a_plan_is_not_known_any_more_the_page_says_so_and_shows_nothing_i
 
 
 @pytest.mark.parametrize(("scheme", "rules"), [("light", {}), ("dark", {"runOnly": ["color-contrast"]})])
+@pytest.mark.sweep(1)
 def test_roles_names_and_contrast_are_as_axe_wants_them(
     browser: Any, written: tuple[Path, dict[int, Context]], scheme: str, rules: dict[str, Any]
 ) -> None:

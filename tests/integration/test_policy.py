@@ -62,6 +62,7 @@ def check(context: Context) -> None:
 
 @pytest.mark.parametrize("budget", [1000, 6000])
 @pytest.mark.parametrize("kind", ["talk", "work"])
+@pytest.mark.sweep(2)
 def test_no_section_takes_more_than_its_row_of_the_policy(kind: str, budget: int) -> None:
     with open_memory(settings=quick_settings(), clock=FrozenClock(NOW)) as memory:
         session = memory.session("s")

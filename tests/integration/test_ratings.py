@@ -40,6 +40,7 @@ def summaries_of(session: Session, level: int) -> list[Summary]:
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.sweep(1)
 def test_what_was_missing_stands_in_the_next_text_and_in_all_that_follow(
     where: str | Path | None, call_style: CallStyle
 ) -> None:
@@ -63,6 +64,7 @@ def test_what_was_missing_stands_in_the_next_text_and_in_all_that_follow(
         assert MISSING in session.search("maker Okonkwo rpm")[0].text
 
 
+@pytest.mark.sweep(1)
 def test_what_stands_above_is_made_from_the_new_text(where: str | Path | None) -> None:
     with open_memory(where) as memory:
         session = talked(memory)
@@ -91,6 +93,7 @@ def test_the_model_is_told_and_its_own_words_are_enough_where_they_say_it() -> N
         assert MISSING in str(model.prompts[-1])
 
 
+@pytest.mark.sweep(1)
 def test_a_persons_own_text_takes_the_place_of_the_summary_in_search_too(where: str | Path | None) -> None:
     own = "Sixty pumps in seven halls leak at the valve; a Zieglermann seal mends it."
     with open_memory(where) as memory:
@@ -115,6 +118,7 @@ def test_words_that_are_there_in_another_order_are_no_correction() -> None:
         assert backwards in summaries_of(session, 1)[0].text
 
 
+@pytest.mark.sweep(1)
 def test_a_verdict_that_comes_while_a_summary_is_written_is_not_lost(where: str | Path | None) -> None:
     with open_memory(where) as memory:
         session = talked(memory)
@@ -135,6 +139,7 @@ def test_a_verdict_that_comes_while_a_summary_is_written_is_not_lost(where: str 
         assert MISSING in summaries_of(session, 1)[0].text
 
 
+@pytest.mark.sweep(1)
 def test_a_later_verdict_takes_the_place_of_an_earlier_one_and_good_changes_nothing(
     where: str | Path | None,
 ) -> None:

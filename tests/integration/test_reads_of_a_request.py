@@ -68,6 +68,7 @@ def memory(tmp_path: Path) -> Iterator[TieredMemory]:
 
 
 @pytest.mark.parametrize("said", [turn, step])
+@pytest.mark.sweep(1)
 def test_a_context_that_changes_nothing_is_one_read_of_few_statements(memory: TieredMemory, said: Any) -> None:
     session = memory.session("s")
     session.add_messages([HumanMessage("mend the parcel service")])

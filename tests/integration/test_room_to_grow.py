@@ -28,6 +28,7 @@ def with_room(**room: object) -> Settings:
 @pytest.mark.slow
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("room", [{"extra_share": 0.0}, {"extra_share": 4.0}, {"grows_to": "limit"}])
+@pytest.mark.sweep(1)
 def test_musts_stay_and_each_condensation_frees_enough(call_style: CallStyle, room: dict[str, object]) -> None:
     with open_memory(settings=with_room(**room)) as memory:
         session = memory.session("s")
@@ -48,6 +49,7 @@ def test_musts_stay_and_each_condensation_frees_enough(call_style: CallStyle, ro
 
 
 @pytest.mark.slow
+@pytest.mark.seldom(2)
 def test_who_pays_more_has_more_in_view_and_who_pays_least_condenses_early() -> None:
     def average(**room: object) -> tuple[float, int]:
         with open_memory(settings=with_room(**room)) as memory:

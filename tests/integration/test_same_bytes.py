@@ -45,6 +45,7 @@ def views(budget: int) -> list[str]:
 
 
 @pytest.mark.parametrize("budget", [800, 2000])
+@pytest.mark.sweep(1)
 def test_two_memories_that_were_told_and_asked_the_same_show_the_same(budget: int) -> None:
     first, second = views(budget), views(budget)
     assert any("[1-" in view or "[messages 1-" in view for view in first), "nothing was condensed"

@@ -322,6 +322,7 @@ def test_beside_a_long_message_stands_what_answers_it_within_the_share_of_talk(c
     ],
 )
 @pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.sweep(2)
 def test_recall_is_given_more_room_the_more_a_message_asks_for(
     call_style: CallStyle, text: str, least: float, most: float
 ) -> None:

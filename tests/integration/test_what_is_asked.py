@@ -47,6 +47,7 @@ def recalled(session: Session, asks: str, *, max_tokens: int = 2000) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", direct.KINDS)
+@pytest.mark.sweep(2)
 def test_each_form_of_asking_is_answered_in_each_kind_of_run(kind: str) -> None:
     asked = direct.measure(PORTS, kinds=[kind], budgets=[1000, 4000], turns=60, facts=1)
     assert [one.form for one in asked if not one.found] == []

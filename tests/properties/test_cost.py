@@ -108,6 +108,7 @@ def test_adding_a_message_runs_as_many_statements_after_600_messages_as_after_20
 
 
 @pytest.mark.parametrize("view", ["default", "recall"])
+@pytest.mark.sweep(1)
 def test_a_context_where_nothing_is_condensed_costs_no_more_in_a_session_four_times_as_long(view: str) -> None:
     def cost(turns: int) -> list[tuple[int, int]]:
         settings = Settings(tree=TreeSettings(enabled=False, background=False))

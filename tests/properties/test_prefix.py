@@ -36,6 +36,7 @@ def condensed_view(session: Session, context: Context) -> tuple[object, ...]:
     ("query", "most"),
     [pytest.param(None, 50, id="with recall", marks=pytest.mark.slow), pytest.param("", 30, id="without a question")],
 )
+@pytest.mark.sweep(1)
 def test_in_150_turns_the_prefix_changes_only_when_the_view_is_condensed(query: str | None, most: int) -> None:
     memory = open_memory(None, settings=quick_settings(messages=8, sources=4))
     session = memory.session("s")

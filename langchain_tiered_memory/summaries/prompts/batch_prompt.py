@@ -26,6 +26,7 @@ from langchain_tiered_memory.summaries.prompts.building import (
     title_and_people,
     words_of,
 )
+from langchain_tiered_memory.summaries.tree.sizing import HEADROOM
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text.fencing import neutralised_part, plain_name
 from langchain_tiered_memory.types.records import utc
@@ -88,7 +89,8 @@ def part_tag(part: Part, number: int) -> str:
     if job.level > 1:
         earlier = [_EARLIER] if len(part.below) < len(job.sources) else []
         of = f' of="{" ".join([*earlier, *(str(place + 1) for place in part.below.values())])}"'
-    return f"<part {number} {form}{of} words={words_of(job.target_tokens)} most={words_of(job.max_tokens)}>"
+    most = min(job.max_tokens, round(job.target_tokens * HEADROOM))
+    return f"<part {number} {form}{of} words={words_of(job.target_tokens)} most={words_of(most)}>"
 
 
 def merged_lines(part: Part) -> list[str]:

@@ -22,7 +22,7 @@ from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.facts.written import stated_in
-from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON, RULES, as_merged
+from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON, RULES, as_merged, without_marks
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_read_by_rules
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, target_and_cap
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
@@ -235,7 +235,8 @@ def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceTe
 
 
 def _summary_sources(runtime: Runtime, below: Sequence[Summary]) -> tuple[SourceText, ...]:
-    texts = [as_merged(one.text) for one in below]
+    # Only what is marked at level 1 is listed as facts.
+    texts = [as_merged(one.text) if one.level == 1 else without_marks(one.text) for one in below]
     return tuple(
         SourceText(
             id=one.id,
