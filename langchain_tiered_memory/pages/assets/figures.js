@@ -19,7 +19,7 @@ function overviewView() {
     strata({ onpick: (one) => { location.hash = `#/summaries/${one.id}`; } }),
     h("div", { class: "tiles" },
       tile(count(metrics.messages), named(metrics.messages, "message"), "messages", plural(metrics.tokens, "token")),
-      tile(count(finished), named(finished, "summary"), "summaries", finished ? `the highest are ${share(metrics.overall_ratio)} shorter` : "none yet"),
+      tile(count(finished), named(finished, "summary"), "summaries", finished ? `the highest are ${metrics.overall_ratio > 0.99 ? "over 99 %" : share(metrics.overall_ratio)} shorter` : "none yet"),
       tile(count(standing), standing === 1 ? "fact that holds" : "facts that hold", "facts", data.facts.length > standing ? `${count(data.facts.length - standing)} replaced` : null),
       tile(count(calls), named(calls, "call"), "calls", "what the model saw at each"),
       tile(count(data.outcomes.length), named(data.outcomes.length, "condensation"), "decisions", data.outcomes.length ? `the last at message ${count(data.outcomes[0].last_seq)}` : null),
