@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.types.arguments import Tool
+
 
 @runtime_checkable
 class TokenCounter(Protocol):
@@ -31,7 +33,7 @@ class TokenCounter(Protocol):
         """Return the tokens of a message as billed: content, calls, name and framing. Images have a fixed cost."""
         ...
 
-    def count_tools(self, tools: Sequence[Any]) -> int:
+    def count_tools(self, tools: Sequence[Tool]) -> int:
         """Return the tokens of tool schemas: LangChain tools, pydantic classes, functions or OpenAI-style dicts."""
         ...
 

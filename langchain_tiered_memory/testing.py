@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, SkipValidation
 
 from langchain_tiered_memory.messages.message_text import role_of, text_of
 from langchain_tiered_memory.summaries.prompts.batch_prompt import flat
@@ -60,7 +60,7 @@ class ScriptedModel(BaseChatModel):
     the end of the list, the last reply is repeated.
     """
 
-    answers: list[Any] | Callable[..., Any] = Field(default_factory=lambda: ["ok"])
+    answers: Sequence[SkipValidation[Reply]] | Callable[[list[BaseMessage]], Reply] = Field(default_factory=lambda: ["ok"])
     """Replies in their order, or a function from the messages to a reply."""
     refused_options: frozenset[str] = frozenset()
     """Call options, such as `temperature`, that make the model raise `ValueError`, as reasoning models do."""

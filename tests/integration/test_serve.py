@@ -228,8 +228,11 @@ def test_in_a_browser_a_person_follows_pins_and_forgets(where: Path) -> None:
         card.get_by_role("button", name="Forget").click()
         page.get_by_role("button", name="Forget it").click()
         page.wait_for_selector("dialog >> text=Nothing of it remains")
-        page.get_by_role("button", name="Close").click()
+        assert page.evaluate("document.activeElement.textContent") == "Close"
         page.wait_for_selector("#found >> text=0 messages")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("dialog:not([open])", state="hidden")
+        assert page.evaluate("document.activeElement.id") == "main", "the button that opened it is gone"
         assert wrong == []
     with looked_at(where) as session:
         assert not [one for one in session.entries() if "quetzal" in one.text]

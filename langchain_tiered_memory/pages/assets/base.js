@@ -28,9 +28,12 @@ const share = (part) => `${Math.round(part * 100)} %`;
 const money = (amount) => amount.toLocaleString("en", { maximumFractionDigits: 4 });
 const short = (id) => id.slice(0, 8);
 
+function named(number, noun) {
+  return number === 1 ? noun : `${noun.replace(/y$/, "ie")}s`;
+}
+
 function plural(number, noun) {
-  const many = `${noun.replace(/y$/, "ie")}s`;
-  return `${count(number)} ${number === 1 ? noun : many}`;
+  return `${count(number)} ${named(number, noun)}`;
 }
 
 function span(first, last) {

@@ -241,8 +241,8 @@ function contextCard(one, at) {
   return later(title, () => h("div", null,
     table("Its account", ["section", "#tokens", "#at most", "in", "left out, and why"], one.sections.map((part) => [
       part.name, count(part.tokens), count(part.cap),
-      [part.entry_ids.length ? plural(part.entry_ids.length, "message") : "", part.passage_ids.length ? ` ${plural(part.passage_ids.length, "passage")}` : "",
-        part.summary_ids.length ? ` ${plural(part.summary_ids.length, "summary")}` : ""],
+      [[part.entry_ids, "message"], [part.passage_ids, "passage"], [part.summary_ids, "summary"]]
+        .filter(([ids]) => ids.length).map(([ids, noun]) => plural(ids.length, noun)).join(", "),
       leftList(part.left_out)])),
     one.repairs.length ? note(`Repaired for the provider: ${one.repairs.join("; ")}`) : null,
     saidList(one.messages)), { class: "node" });

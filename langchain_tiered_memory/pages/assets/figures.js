@@ -10,20 +10,22 @@ function overviewView() {
   const last = data.entries[data.entries.length - 1];
   const standing = data.facts.filter((one) => one.status === "active").length;
   const finished = data.summaries.filter((one) => FINISHED.has(one.state)).length;
+  const calls = data.entries.filter((one) => one.role === "assistant").length;
+  const files = data.files.length || data.touched.length;
   const faults = [["failed", "could not be written yet"], ["degraded", "written by a fallback, to be made again"], ["stale", "of messages that were edited since"]]
     .filter(([name]) => metrics[name]).map(([name, text]) => h("li", null, `${plural(metrics[name], "summary")} ${text}`));
   return { box: h("section", { class: "view" }, heading("Overview"),
     h("p", { class: "lead" }, "From ", time(first.at), " to ", time(last.at), ". Nothing is lost: summaries stand for what a window has no room for."),
     strata({ onpick: (one) => { location.hash = `#/summaries/${one.id}`; } }),
     h("div", { class: "tiles" },
-      tile(count(metrics.messages), "messages", "messages", plural(metrics.tokens, "token")),
-      tile(count(finished), "summaries", "summaries", finished ? `the highest are ${share(metrics.overall_ratio)} shorter` : "none yet"),
-      tile(count(standing), "facts that hold", "facts", data.facts.length > standing ? `${count(data.facts.length - standing)} replaced` : null),
-      tile(count(data.entries.filter((one) => one.role === "assistant").length), "calls", "calls", "what the model saw at each"),
-      tile(count(data.outcomes.length), "condensations", "decisions", data.outcomes.length ? `the last at message ${count(data.outcomes[0].last_seq)}` : null),
-      tile(count(data.checkpoints.length), "checkpoints", "checkpoints"),
-      tile(count(data.files.length || data.touched.length), data.files.length ? "files kept" : "files touched", "files"),
-      tile(metrics.cost === null ? count(metrics.spent.calls) : money(metrics.cost), metrics.cost === null ? "model calls for summaries" : "spent on summaries", "cost")),
+      tile(count(metrics.messages), named(metrics.messages, "message"), "messages", plural(metrics.tokens, "token")),
+      tile(count(finished), named(finished, "summary"), "summaries", finished ? `the highest are ${metrics.overall_ratio > 0.99 ? "over 99 %" : share(metrics.overall_ratio)} shorter` : "none yet"),
+      tile(count(standing), standing === 1 ? "fact that holds" : "facts that hold", "facts", data.facts.length > standing ? `${count(data.facts.length - standing)} replaced` : null),
+      tile(count(calls), named(calls, "call"), "calls", "what the model saw at each"),
+      tile(count(data.outcomes.length), named(data.outcomes.length, "condensation"), "decisions", data.outcomes.length ? `the last at message ${count(data.outcomes[0].last_seq)}` : null),
+      tile(count(data.checkpoints.length), named(data.checkpoints.length, "checkpoint"), "checkpoints"),
+      tile(count(files), `${named(files, "file")} ${data.files.length ? "kept" : "touched"}`, "files"),
+      tile(metrics.cost === null ? count(metrics.spent.calls) : money(metrics.cost), metrics.cost === null ? `${named(metrics.spent.calls, "model call")} for summaries` : "spent on summaries", "cost")),
     faults.length ? h("div", null, h("h3", null, "To look at"), h("ul", null, faults)) : null,
     metrics.levels.length ? table("Summaries by level", ["level", "#summaries", "#tokens", "#stand for", "#saved"],
       metrics.levels.map((one, at) => [`Level ${one.level}`, count(one.summaries), count(one.tokens), count(one.source_tokens), share(metrics.ratios[at])])) : null,

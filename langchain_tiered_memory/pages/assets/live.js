@@ -32,17 +32,22 @@ function confirmForget(entry) {
 }
 
 function ask(title, parts, yes, onyes) {
-  const dialog = byId("dialog");
-  dialog.replaceChildren(h("h2", { id: "dialog-title" }, title), ...parts.map((one) => (typeof one === "string" ? h("p", null, one) : one)),
-    h("div", { class: "line buttons" }, button("Cancel", () => dialog.close(), { autofocus: true }),
-      onyes ? button(yes, onyes, { class: "danger strong" }) : null));
-  if (!dialog.open) dialog.showModal();
+  // Once is enough: while it is done, the button waits.
+  const agreed = button(yes, () => { agreed.disabled = true; onyes(); }, { class: "danger strong" });
+  openDialog(title, parts.map((one) => (typeof one === "string" ? h("p", null, one) : one)), "Cancel", agreed);
 }
 
 function tell(title, parts) {
+  openDialog(title, parts, "Close");
+}
+
+// A dialog that is open already, with a question that was answered, says what came of it.
+function openDialog(title, parts, leave, ...buttons) {
   const dialog = byId("dialog");
-  dialog.replaceChildren(h("h2", { id: "dialog-title" }, title), ...parts, h("div", { class: "line buttons" }, button("Close", () => dialog.close(), { autofocus: true })));
+  const leaves = button(leave, () => dialog.close());
+  dialog.replaceChildren(h("h2", { id: "dialog-title" }, title), ...parts, h("div", { class: "line buttons" }, leaves, ...buttons));
   if (!dialog.open) dialog.showModal();
+  leaves.focus();
 }
 
 async function act(wanted, done) {
@@ -62,7 +67,7 @@ async function act(wanted, done) {
 function receipt(one) {
   return [terms([
     ["Messages", count(one.entries)], ["Earlier wordings", count(one.revisions)], ["Summaries", count(one.summaries)],
-    ["Index rows", count(one.passages)], ["Vectors", count(one.vectors)], ["When", time(one.at)],
+    ["Facts", count(one.facts)], ["Index rows", count(one.passages)], ["Vectors", count(one.vectors)], ["When", time(one.at)],
   ]), one.may_remain.length ? h("div", null, h("p", null, "Bytes of it may remain in:"), h("ul", null, one.may_remain.map((place) => h("li", null, words(place)))))
     : h("p", null, "Nothing of it remains where this memory keeps its data.")];
 }

@@ -46,8 +46,10 @@ function route(first = false) {
   if (rest.length && view.open) view.open(decodeURIComponent(rest.join("/")));
 }
 
-// After the content changed: what is shown is drawn anew at its place, what is typed stays.
+// After the content changed: what is shown is drawn anew at its place; what is typed, and where the keyboard is, stays.
 function redraw() {
+  const reached = () => [...byId("main").querySelectorAll("a, button, summary, input, select, textarea, [tabindex]")];
+  const place = reached().indexOf(document.activeElement);
   const old = views.get(current);
   views.clear();
   if (current === "messages") {
@@ -63,6 +65,7 @@ function redraw() {
     else if (view.open) open.forEach((id) => view.open(id));
     window.scrollTo(0, top);
   }
+  if (place >= 0 && document.activeElement === document.body) (reached()[place] || byId("main")).focus({ preventScroll: true });
   lead();
 }
 
@@ -76,6 +79,11 @@ mayChange = Boolean(data.may_change);
 const { live, stamp } = data;
 byId("tabs").append(...SECTIONS.map(([name, text]) => h("li", null, link(text, name))));
 window.addEventListener("hashchange", () => route());
+byId("dialog").addEventListener("close", (event) => {
+  // What opened it may be gone by then, as a forgotten message is.
+  const { activeElement } = document;
+  if (activeElement === document.body || event.target.contains(activeElement)) byId("main").focus({ preventScroll: true });
+});
 document.addEventListener("click", (event) => {
   // A link to where one is already opens it once more.
   const target = event.target.closest && event.target.closest("a[href^='#/']");
