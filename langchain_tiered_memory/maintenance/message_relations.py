@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, RowMapping, and_, select
+from sqlalchemy import Connection, RowMapping, and_, insert, select
 
 from langchain_tiered_memory.items.values import digest_of_place, expiry_of, kept, namespace_of
-from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, fits, largest, mend
+from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, change, fits, largest, mend
 from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
@@ -75,18 +75,18 @@ def of_messages(known: Known, payload_digest: Callable[[str], str | None]) -> It
             continue  # which of its columns is to be believed is not known
         if any(damage_in(entries, row)):
             continue
-        if row["id_digest"] != digest_of(what):
-            values = {"id_digest": digest_of(what)}
-            yield known.fault("wrong_id_digest", what, "it is not found by its id", mend(entries, row, values))
+        named = {"id_digest": digest_of(what)}
+        yield from known.differing(entries, row, named, kind="wrong_id_digest", what=what, why="is not that of its id")
         left = [one for one in names_from_json(row["calls"]) if packed(one) not in answered[row["group_seq"]]]
         yield from _of_open_calls(known, row, left, open_rows.get(row["seq"], {}))
         group = row["group_seq"]
         if group != row["seq"] and (group > row["seq"] or heads.get(group, row["track"]) != row["track"]):
             detail = f"it cannot belong to the group {group}"
             yield known.fault("wrong_group", what, detail, mend(entries, row, {"group_seq": row["seq"]}))
-        if row["revision"] != revised[row["seq"]]:
-            detail = f"{row['revision']} revisions noted, {revised[row['seq']]} kept"
-            yield known.fault("wrong_revision", what, detail, mend(entries, row, {"revision": revised[row["seq"]]}))
+        kept = {"revision": revised[row["seq"]]}
+        yield from known.differing(
+            entries, row, kept, kind="wrong_revision", what=what, why="is not the number of those kept"
+        )
     yield from _of_no_message(known, waiting=set(open_rows) - there, revised=set(revised) - set(heads))
 
 
@@ -114,7 +114,7 @@ def _open_rows(known: Known) -> dict[Any, dict[str, dict[str, Any]]]:
 def _of_no_message(known: Known, *, waiting: set[Any], revised: set[Any]) -> Iterator[Fault]:
     """Open calls and revisions whose message is not there."""
     for seq in sorted(waiting):
-        remedy = Remedy(schema.open_calls, {"session_key": known.session["key"], "seq": seq}, None)
+        remedy = change(schema.open_calls, {"session_key": known.session["key"], "seq": seq}, None)
         yield known.fault("orphan_open_call", seq, "calls wait for a result whose message is gone", remedy)
     for seq in sorted(revised):
         yield known.fault("orphan_revision", seq, "a revision is kept of a message that is gone or cannot be read")
@@ -125,24 +125,23 @@ def _of_open_calls(
 ) -> Iterator[Fault]:
     """The rows of a message's calls without a result, and the mark in its own row, against its calls and its group."""
     table, what = schema.open_calls, unpacked(row["message_id"])
-    mark = schema.WAITS if left else None
-    if row["open_calls"] != mark:
-        detail = "it is marked as waiting" if mark is None else "it is not marked as waiting"
-        detail += f", and {len(left)} of its calls have no result"
-        yield known.fault("wrong_open_calls", what, detail, mend(schema.entries, row, {"open_calls": mark}))
+    marked, why = {"open_calls": schema.WAITS if left else None}, f"say not that {len(left)} calls have no result"
+    yield from known.differing(schema.entries, row, marked, kind="wrong_open_calls", what=what, why=why)
     track = unpacked(row["track"])
     right = {one["call_digest"]: one for one in open_values(row["session_key"], row["seq"], track=track, calls=left)}
     for digest in sorted(set(kept) | set(right)):
+        remedy: Remedy
         if kept.get(digest) == right.get(digest):
             continue
-        key = {"session_key": row["session_key"], "call_digest": digest, "seq": row["seq"]}
         if digest not in right:
-            detail, remedy = "a call waits that has its result, or is none of its calls", Remedy(table, key, None)
+            detail = "a call waits that has its result, or is none of its calls"
+            remedy = mend(table, kept[digest], None)
         elif digest not in kept:
             detail = f"its call {unpacked(right[digest]['call'])} has no result, and does not wait for one"
-            remedy = Remedy(table, key, right[digest], absent=True)
+            remedy = insert(table).values(right[digest])
         else:
-            detail, remedy = "a call waits under another name, or on another track", Remedy(table, key, right[digest])
+            detail = "a call waits under another name, or on another track"
+            remedy = mend(table, right[digest], right[digest])
         yield known.fault("wrong_open_calls", f"{what}/{digest}", detail, remedy)
 
 
@@ -186,7 +185,7 @@ def of_items(connection: Connection) -> Iterator[Fault]:
             yield from _of_expiry(row)
             yield from _of_vectors(row, sorted(parts.get(row["key"], ()), key=str))
     for key in sorted(parts.keys() - known, key=str):
-        yield _fault("wrong_item_vectors", key, "there is no such item", Remedy(item_vectors, {"item": key}, None))
+        yield _fault("wrong_item_vectors", key, "there is no such item", change(item_vectors, {"item": key}, None))
 
 
 def _of_owner(row: RowMapping) -> Iterator[Fault]:
@@ -212,7 +211,7 @@ def _of_expiry(row: RowMapping) -> Iterator[Fault]:
 
 def _of_vectors(row: RowMapping, parts: list[int]) -> Iterator[Fault]:
     if row["embedder"] is None and parts:
-        remedy = Remedy(item_vectors, {"item": row["key"]}, None)
+        remedy = change(item_vectors, {"item": row["key"]}, None)
         yield _fault("wrong_item_vectors", row["key"], "it has vectors, and is to be read", remedy)
     elif parts != list(range(len(parts))):
         detail = "some of its vectors are missing: it is read again"

@@ -8,11 +8,13 @@ sessions and numbers are compared, and whether what is to be removed was left be
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Delete, Insert, Table, Update, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, Table, and_, func, insert, select, update
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
+from langchain_tiered_memory.maintenance.inspection import Inspection
 from langchain_tiered_memory.maintenance.message_relations import of_items, of_messages, of_the_session
 from langchain_tiered_memory.maintenance.remedies import (
     PAGE,
@@ -20,8 +22,8 @@ from langchain_tiered_memory.maintenance.remedies import (
     Known,
     Remedy,
     as_kept,
+    change,
     fits,
-    primary_key,
     remedy_for,
 )
 from langchain_tiered_memory.maintenance.run_relations import (
@@ -31,7 +33,7 @@ from langchain_tiered_memory.maintenance.run_relations import (
     of_outcomes,
     of_the_run,
 )
-from langchain_tiered_memory.maintenance.summary_relations import of_facts, of_passages, of_plans, of_summaries
+from langchain_tiered_memory.maintenance.summary_relations import of_facts, of_plans, of_summaries
 from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import Columns, damage_in, key_of
@@ -72,8 +74,16 @@ class Relations:
         for table in schema.metadata.sorted_tables:
             with self.database.read() as connection:
                 for row in connection.execute(as_kept(table).execution_options(yield_per=PAGE)).mappings():
-                    found += [_misshapen(table, row, error) for error in damage_in(table, row)]
+                    found += [self._misshapen(table, row, error) for error in damage_in(table, row)]
         return found
+
+    def _misshapen(self, table: Table, row: Columns, error: DamagedRowError) -> Fault:
+        what = f"{table.name}/{key_of(table, row)}/{error.column}"
+        problem = Problem(kind="damaged_row", what=what, detail=f"its {error.column} {error.why}")
+        remedy: Remedy | None = remedy_for(table, error.column, row)
+        if remedy is None and table is schema.summaries:  # beyond reading: it goes with all above it
+            remedy = partial(Inspection(self.database).discard_summaries, [row["id"]])
+        return Fault(problem, remedy)
 
     def of_no_session(self) -> list[Fault]:
         """Rows that name a session which does not exist; and whose key was damaged, where a seal can tell."""
@@ -93,20 +103,17 @@ class Relations:
     def of_vectors(self, fingerprint: str | None) -> list[Fault]:
         """Passages whose vector is said to be in no index that there is; and removals of what is still there."""
         passages, removed = schema.passages, schema.removed_vectors
+        marked = select(passages.c.id).where(passages.c.vector.is_not(None), passages.c.vector != str(fingerprint)[:32])
+        alive = select(removed.c.passage_id).join(passages, passages.c.id == removed.c.passage_id)
         found: list[Fault] = []
         with self.database.read() as connection:
-            if fingerprint is not None:
-                foreign = and_(passages.c.vector.is_not(None), passages.c.vector != fingerprint[:32])
-                for one in connection.scalars(select(passages.c.id).where(foreign)):
-                    problem = Problem(
-                        kind="wrong_vector_mark", what=str(one), detail="no embedder of that name is known"
-                    )
-                    found.append(Fault(problem, Remedy(passages, {"id": one}, {"vector": None})))
-            alive = select(removed.c.passage_id).join(passages, passages.c.id == removed.c.passage_id)
+            for one in connection.scalars(marked) if fingerprint is not None else ():
+                problem = Problem(kind="wrong_vector_mark", what=str(one), detail="no embedder of that name is known")
+                found.append(Fault(problem, change(passages, {"id": one}, {"vector": None})))
             for one in connection.scalars(alive):
                 detail = "its vector is noted for removal, and its passage is there"
                 problem = Problem(kind="wrong_removal", what=str(one), detail=detail)
-                found.append(Fault(problem, Remedy(removed, {"passage_id": one}, None)))
+                found.append(Fault(problem, change(removed, {"passage_id": one}, None)))
         return found
 
     def of_items(self) -> list[Fault]:
@@ -131,7 +138,6 @@ class Relations:
             return [
                 *of_the_session(known),
                 *of_messages(known, payload_digest),
-                *of_passages(known),
                 *of_summaries(known),
                 *of_facts(known),
                 *of_plans(known, plan_border),
@@ -143,10 +149,17 @@ class Relations:
             ]
 
     def mend(self, faults: Sequence[Fault]) -> None:
-        """Apply the remedies of these faults, each in a transaction of its own: one that fails leaves its fault."""
-        for fault in faults:
-            if fault.remedy is not None:
-                self._apply(fault.remedy)
+        """Apply the remedies of these faults, each by itself: one that fails leaves its fault."""
+        for remedy in dict.fromkeys(fault.remedy for fault in faults):
+            if callable(remedy):
+                remedy()
+            elif remedy is not None:
+                try:
+                    with self.database.write() as connection:
+                        connection.execute(remedy)
+                except StorageError as error:  # another row has that key already: the fault stays, and is named again
+                    why = f"cannot be mended: {error}"
+                    self.database.damage.note(DamagedRowError(str(remedy.table), "", "key", why))
 
     def seal(self, ref: SessionRef) -> None:
         """Seal the messages of a session that have no seal: those from before seals, and those that lost theirs."""
@@ -161,42 +174,22 @@ class Relations:
                     sealed = {"seal": seal_of_row(session["digest"], row)}
                     connection.execute(update(entries).where(mine, entries.c.seq == row["seq"]).values(sealed))
 
-    def _apply(self, remedy: Remedy) -> None:
-        table = remedy.table
-        mine = and_(*(table.c[name] == value for name, value in remedy.key.items()))
-        change: Insert | Update | Delete
-        if remedy.values is None:
-            change = delete(table).where(mine)
-        else:
-            change = (insert(table) if remedy.absent else update(table).where(mine)).values(remedy.values)
-        try:
-            with self.database.write() as connection:
-                connection.execute(change)
-        except StorageError as error:  # another row has that key already: the fault stays, and is named again
-            self.database.damage.note(DamagedRowError(table.name, str(remedy.key), "key", f"cannot be mended: {error}"))
-
-
-def _misshapen(table: Table, row: Columns, error: DamagedRowError) -> Fault:
-    what = f"{table.name}/{key_of(table, row)}/{error.column}"
-    problem = Problem(kind="damaged_row", what=what, detail=f"its {error.column} {error.why}")
-    remedy = remedy_for(table, primary_key(table, row), error.column, row)
-    return Fault(problem, remedy, row["id"] if table is schema.summaries else None)
-
 
 def _orphans(connection: Connection, table: Table, key: object, there: dict[Any, dict[str, Any]]) -> Fault:
     detail = f"its rows are of session {key}, which does not exist"
     problem = Problem(kind="orphan_rows", what=f"{table.name}/{key}", detail=detail)
     messages = select(schema.entries).where(schema.entries.c.session_key == key).limit(1)
     row = connection.execute(messages).mappings().one_or_none()
+    theirs = {"session_key": key}
     if row is None:
-        return Fault(problem, Remedy(table, {"session_key": key}, None) if table is not schema.revisions else None)
+        return Fault(problem, change(table, theirs, None) if table is not schema.revisions else None)
     owner = next((one for one in there.values() if fits(one["digest"], row)), None)
     if owner is None:
-        return Fault(problem, None)
+        return Fault(problem)
     has_others = select(schema.entries.c.seq).where(schema.entries.c.session_key == owner["key"]).limit(1)
     if connection.execute(has_others).first() is None and type(key) is int:
-        return Fault(problem, Remedy(schema.sessions, {"key": owner["key"]}, {"key": key}))
-    return Fault(problem, Remedy(table, {"session_key": key}, {"session_key": owner["key"]}))
+        return Fault(problem, change(schema.sessions, {"key": owner["key"]}, {"key": key}))
+    return Fault(problem, change(table, theirs, {"session_key": owner["key"]}))
 
 
 def of_removals(connection: Connection) -> Iterator[Fault]:
@@ -205,12 +198,11 @@ def of_removals(connection: Connection) -> Iterator[Fault]:
     for one in connection.scalars(select(removal_targets.c.removal).distinct()):
         if type(one) is not int or one < 1 or (one in finished and finished[one] is None):
             continue
-        key = {"key": one}
+        detail = "what was to be forgotten is noted, and the removal is gone: it is begun again"
+        remedy: Remedy = insert(removals).values(key=one, begun_at=0.0)
         if one in finished:
-            detail, remedy = "it is said to be finished, and is not", Remedy(removals, key, {"finished_at": None})
-        else:
-            detail = "what was to be forgotten is noted, and the removal is gone: it is begun again"
-            remedy = Remedy(removals, key, key | {"begun_at": 0.0}, absent=True)
+            detail = "it is said to be finished, and is not"
+            remedy = change(removals, {"key": one}, {"finished_at": None})
         yield Fault(Problem(kind="wrong_removal", what=f"removal {one}", detail=detail), remedy)
 
 
@@ -257,7 +249,7 @@ def of_tombstones(connection: Connection, secret: bytes) -> Iterator[Fault]:
             yield from _of_next_number(f"forgotten session {key}", forgotten_sessions, one, there.newest.get(key, 0))
     for key in sorted(set(there.newest) - set(kept) - known, key=str):
         detail = "these messages were forgotten in a session of which nothing is known: they may come back"
-        yield Fault(Problem(kind="orphan_tombstones", what=f"ltm_forgotten/{key}", detail=detail), None)
+        yield Fault(Problem(kind="orphan_tombstones", what=f"ltm_forgotten/{key}", detail=detail))
 
 
 def _reunited(there: _Tombstones, session: Columns, right: object, digest: bytes) -> Remedy:
@@ -266,16 +258,16 @@ def _reunited(there: _Tombstones, session: Columns, right: object, digest: bytes
     if right is not None:
         is_renumbered = noted in there.newest and noted not in there.sessions and right not in there.newest
         if is_renumbered:
-            return Remedy(forgotten_sessions, {"key": right}, {"key": noted})
+            return change(forgotten_sessions, {"key": right}, {"key": noted})
     elif noted in there.sessions:
-        return Remedy(forgotten_sessions, {"key": noted}, {"digest": digest})
+        return change(forgotten_sessions, {"key": noted}, {"digest": digest})
     elif noted in there.newest:
-        return Remedy(forgotten_sessions, {"key": noted}, {"key": noted, "digest": digest}, absent=True)
-    return Remedy(sessions, {"key": session["key"]}, {"forgotten": right})
+        return insert(forgotten_sessions).values(key=noted, digest=digest)
+    return change(sessions, {"key": session["key"]}, {"forgotten": right})
 
 
 def _of_next_number(what: str, table: Any, row: Columns, newest: int) -> Iterator[Fault]:  # noqa: ANN401
     if type(row["next_seq"]) is int and row["next_seq"] <= newest:
         detail = f"its next message would get the number {row['next_seq']}, and {newest} was forgotten"
         problem = Problem(kind="wrong_next_number", what=what, detail=detail)
-        yield Fault(problem, Remedy(table, {"key": row["key"]}, {"next_seq": newest + 1}))
+        yield Fault(problem, change(table, {"key": row["key"]}, {"next_seq": newest + 1}))

@@ -34,10 +34,10 @@ def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = 
     entries = summaries = other_counts = 0
     seen = counted(progress, "check", runtime.store.inspection.entry_count())
     for ref, _ in sessions:
-        tally, count = agreed(runtime, ref, seen=seen)
-        problems += tally.problems
-        problems += [fault.problem for fault in faults_of(runtime, ref)]
-        entries, summaries, other_counts = entries + tally.entries, summaries + count, other_counts + tally.other_counts
+        tally = agreed(runtime, ref, seen=seen)
+        problems += [fault.problem for fault in (*tally.faults, *faults_of(runtime, ref))]
+        entries, summaries = entries + tally.entries, summaries + tally.summaries
+        other_counts += len(tally.recounts)
     problems += removal_problems(runtime)
     problems += _index_problems(runtime)
     vectors, vector_problems = _vector_problems(runtime)

@@ -26,7 +26,18 @@ from langchain_tiered_memory.types.drafts import Judged
 from tests.file_builders import keep_in_all_tiers
 from tests.run_builders import checkpoint, outcome, touching
 from tests.spread import EXHAUSTIVE, drawn
-from tests.store_builders import append, claim, fact, ids, incoming, open_store, plan, session_with, summarised
+from tests.store_builders import (
+    append,
+    claim,
+    fact,
+    ids,
+    incoming,
+    open_calls,
+    open_store,
+    plan,
+    session_with,
+    summarised,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -101,7 +112,7 @@ def check_kept_soundness(store: SqlStore, ref: SessionRef) -> None:
     """What there is since the third schema."""
     assert store.tombstones.named(ref.session_id, ["m5", "m6"]) == {"m6"}
     assert [one.id for one in store.outbox.left_over()] == ["e1"]
-    assert list(store.inspection.open_calls(ref).values()) == [("c",)]
+    assert list(open_calls(store, ref).values()) == [("c",)]
 
 
 def check_kept_facts(store: SqlStore, ref: SessionRef) -> None:
@@ -255,7 +266,7 @@ def test_a_postgresql_database_of_the_second_schema_gets_what_a_new_one_has(post
     with store.database.read() as connection:
         assert described(connection) == new
     assert ids(store.transcript.entries(ref)) == ["m1", "m2", "call"]
-    assert list(store.inspection.open_calls(ref).values()) == [("c",)]
+    assert list(open_calls(store, ref).values()) == [("c",)]
     assert len(store.database.forgetting_key) > 0
     store.database.close()
 
@@ -388,10 +399,10 @@ def test_lists_of_unanswered_calls_become_rows_and_late_results_still_join_their
     store = open_store(path)
     ref = store.transcript.find(session_id)
     assert ref is not None
-    assert store.inspection.open_calls(ref)[seq] == (call,)
+    assert open_calls(store, ref)[seq] == (call,)
     append(store, session_id, incoming("late", "late", role="tool", answers=call, track=track))
     assert store.transcript.by_id(ref, ["late"])[0].group == seq
-    assert seq not in store.inspection.open_calls(ref)
+    assert seq not in open_calls(store, ref)
     assert store.transcript.waiting_heads(ref, track=track) == []
     store.database.close()
 

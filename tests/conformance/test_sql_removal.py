@@ -16,7 +16,19 @@ from langchain_tiered_memory.types.drafts import FileTouch, Incoming, Removed
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from langchain_tiered_memory.types.records import Fact, LeftOut, SummaryState
 from tests.run_builders import checkpoint, outcome, state, touching
-from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised, written
+from tests.store_builders import (
+    NOW,
+    append,
+    claim,
+    ids,
+    incoming,
+    open_calls,
+    open_store,
+    plan,
+    session_with,
+    summarised,
+    written,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +75,7 @@ def test_totals_plans_and_epoch_follow_a_removal(store: SqlStore) -> None:
     after = store.transcript.find("s")
     assert after is not None
     assert after.epoch == ref.epoch + 1
-    assert store.plans.read(after, "view") is None
+    assert store.transcript.kept_view(after, "view").plan is None
     totals = store.transcript.totals(ref)
     assert (totals["entries"], totals["tokens"], totals["passages"], totals["terms"]) == (2, 4, 2, 4)
     assert totals["last_at"] == store.transcript.entries(ref)[-1].at
@@ -88,7 +100,7 @@ def test_a_call_whose_result_was_removed_waits_again(store: SqlStore) -> None:
     ).ref
     assert store.transcript.waiting_heads(ref, track="main") == []
     store.removal.messages(ref, ["r2"])
-    assert store.inspection.open_calls(ref) == {1: ("b",)}
+    assert open_calls(store, ref) == {1: ("b",)}
     append(store, "s", incoming("2 again", "r3", answers="b"))
     assert store.transcript.by_id(ref, ["r3"])[0].group == 1
     store.removal.messages(ref, ["h"])

@@ -433,14 +433,4 @@ def _supersede(connection: Connection, parent_id: str) -> None:
 
 def _index_summary(connection: Connection, ref: SessionRef, summary: Summary, written: Written) -> None:
     drop_passages(connection, passages.c.summary_id == summary.id)
-    found = derived_rows.passage_values(
-        ref.key,
-        written.passages,
-        level=summary.level,
-        seq=summary.last_seq,
-        summary_id=summary.id,
-        track=summary.track or "",
-        kind="summary",
-        at=summary.last_at,
-    )
-    insert_all(connection, passages, found)
+    insert_all(connection, passages, derived_rows.summary_passages(ref.key, summary, written.passages))
