@@ -75,7 +75,7 @@ def _round(memory: TieredMemory, named: dict[str, str], name: str) -> Iterator[t
     yield "checkpoint", made.id
     ref = ref_of(memory.session("s"))
     kept = outcome(why=name)
-    before = store.plans.read(ref, "view")
+    before = store.transcript.kept_view(ref, "view").plan
     plan = f'{{"border": 1, "v": 0, "why": "{name}"}}'
     assert store.outcomes.swap(ref, "view", plan, border=1, now=1.0, outcome=kept, plan_before=before, keep=5)
     yield "swap", name

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef
 
 
-PLAN = select(plans.c.payload).where(
-    plans.c.session_key == bindparam("session"), plans.c.name == bindparam("name"), plans.c.epoch == bindparam("epoch")
-)
-"""The plan of a view under an epoch."""
 _CALIBRATION = select(calibrations).where(
     calibrations.c.model == bindparam("model"), calibrations.c.counter == bindparam("counter")
 )
@@ -37,12 +33,6 @@ class Plans:
     """Reads and writes view plans and calibrations."""
 
     database: Database
-
-    def read(self, ref: SessionRef, name: str) -> str | None:
-        """The plan of that name, if it was made under the session's present epoch."""
-        named = {"session": ref.key, "name": digest_of(name), "epoch": ref.epoch}
-        with self.database.read() as connection:
-            return connection.scalar(PLAN, named)
 
     def write(self, ref: SessionRef, name: str, payload: str, *, now: float, border: int = 0) -> None:
         """Keep a plan; the oldest of too many is dropped. One made under an epoch that has passed is not kept.

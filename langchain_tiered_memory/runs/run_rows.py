@@ -31,7 +31,7 @@ from langchain_tiered_memory.types.runs import Task
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, RowMapping
+    from sqlalchemy import RowMapping
 
     from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.records import SessionRef
@@ -175,12 +175,6 @@ def _tasks_of(*, on_track: bool) -> CompoundSelect[Any]:
     return union_all(mine.where(tasks.c.state.in_(("active", "waiting"))), select(finished.subquery()))
 
 
-def _mine(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:
-    """The tasks of a session, or of one track of it."""
-    mine = tasks.c.session_key == ref.key
-    return (mine,) if track is None else (mine, tasks.c.track == packed(track))
-
-
 def restore_tasks(connection: Connection, ref: SessionRef, state: RunState, *, track: str | None = None) -> None:
     """Tasks as the state has them, those of one track where it is of that alone. What came since is taken out.
 
@@ -188,7 +182,7 @@ def restore_tasks(connection: Connection, ref: SessionRef, state: RunState, *, t
     ones the last: an unnamed one with a low number is older.
     """
     named = {digest_of_task(task.track, task.id): task for task in state.tasks}
-    mine = and_(*_mine(ref, track))
+    mine = and_(*rows.of_track(tasks, ref, track))
     unfinished = tasks.c.state.in_(("active", "waiting"))
     since = or_(tasks.c.number > state.finished_tasks, and_(unfinished, tasks.c.first_seq > state.last_seq))
     connection.execute(delete(tasks).where(mine, since))
@@ -213,7 +207,7 @@ def restore_pins(
     connection: Connection, ref: SessionRef, state: RunState, *, track: str | None = None
 ) -> tuple[tuple[str, ...], bool]:
     """Pins as they were, on one track or on all. Returns the pinned messages that are gone, and whether any changed."""
-    mine = and_(entries.c.session_key == ref.key, *([entries.c.track == packed(track)] if track is not None else []))
+    mine = and_(*rows.of_track(entries, ref, track))
     present = set(connection.scalars(select(entries.c.seq).where(mine, entries.c.pinned.is_(True))))
     there: set[int] = set()
     if state.pinned_seqs:

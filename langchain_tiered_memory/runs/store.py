@@ -80,14 +80,11 @@ class Runs:
         with self.database.read() as connection:
             run = read_run(connection, ref)
             found = read_tasks(connection, ref, newest_finished=newest_finished, track=track)
-            mine = entries.c.session_key == ref.key
             if track is not None:
-                mine = and_(mine, entries.c.track == packed(track))
                 run = RunRow(started_at=run.started_at, finished_tasks=max((one.number for one in found), default=0))
-            chosen = select(entries.c.seq, entries.c.message_id).where(mine, entries.c.pinned.is_(True))
-            pinned = connection.execute(chosen.order_by(entries.c.seq)).all()
-            newest = select(entries.c.seq, entries.c.message_id).where(mine).order_by(entries.c.seq.desc()).limit(1)
-            last = connection.execute(newest).one_or_none()
+            mine = select(entries.c.seq, entries.c.message_id).where(*rows.of_track(entries, ref, track))
+            pinned = connection.execute(mine.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)).all()
+            last = connection.execute(mine.order_by(entries.c.seq.desc()).limit(1)).one_or_none()
             return RunState(
                 phase=run.phase,
                 tasks=tuple(found),

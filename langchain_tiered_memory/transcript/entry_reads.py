@@ -16,6 +16,7 @@ from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.damage import damage_of, readable
 from langchain_tiered_memory.sql.entry_rows import ROLES
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.rows import of_track
 from langchain_tiered_memory.sql.schema import digest_of, entries, files, packed, summaries, unpacked
 from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
@@ -283,9 +284,7 @@ class EntryReads:
         beginning = packed(message_id)
         begins = func.substr(entries.c.message_id, 1, len(beginning)) == beginning  # `LIKE` refuses long patterns
         with self.database.read() as connection:
-            mine = select(entries.c.message_id).where(entries.c.session_key == ref.key, begins)
-            if track is not None:
-                mine = mine.where(entries.c.track == packed(track))
+            mine = select(entries.c.message_id).where(*of_track(entries, ref, track), begins)
             names = [unpacked(name) for name in connection.scalars(mine.distinct().limit(2))]
         return self.by_id(ref, names, track=track)
 

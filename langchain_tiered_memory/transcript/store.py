@@ -311,11 +311,9 @@ class Transcript(EntryReads):
         """
         with self.database.read() as connection:
             if track is not None:
-                mine = and_(entries.c.session_key == ref.key, entries.c.track == packed(track))
-                counted = select(
-                    func.count().label("entries"), func.coalesce(func.sum(entries.c.tokens), 0).label("tokens")
-                )
-                return dict(connection.execute(counted.where(mine)).mappings().one())
+                tokens = func.coalesce(func.sum(entries.c.tokens), 0).label("tokens")
+                counted = select(func.count().label("entries"), tokens).where(*rows.of_track(entries, ref, track))
+                return dict(connection.execute(counted).mappings().one())
             row = connection.execute(_BY_KEY, {"session": ref.key}).mappings().one_or_none()
             return rows.figures_of(connection, row) if row is not None else {}
 

@@ -31,7 +31,7 @@ def swap(store: SqlStore, ref: SessionRef, made: Outcome, plan: str = NEW, **cha
 def plan_of(store: SqlStore, session_id: str = "s", view: str = "view") -> str | None:
     ref = store.transcript.find(session_id)
     assert ref is not None
-    return store.plans.read(ref, view)
+    return store.transcript.kept_view(ref, view).plan
 
 
 def test_a_plan_and_its_outcome_are_swapped_in_together(store: SqlStore) -> None:

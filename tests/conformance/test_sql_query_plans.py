@@ -66,7 +66,6 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "facts of a span": lambda s, r, _: s.facts.for_span(r, 1, 4, limit=9),
     "facts of summaries": lambda s, r, one: s.facts.of_summaries(r, [one.id, *MANY_IDS]),
     "facts to read": lambda s, r, _: s.facts.unread(r, 4),
-    "plan": lambda s, r, _: s.plans.read(r, "view"),
     "calibration": lambda s, _r, _: s.plans.calibration("m", "c"),
     "term statistics": lambda s, r, _: s.text_index.statistics(r, ["word1"]),
     "term statistics of summaries": lambda s, r, _: s.text_index.statistics(r, ["word1"], level=1),

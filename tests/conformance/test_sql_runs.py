@@ -224,8 +224,8 @@ def test_plans_are_put_back_while_nothing_but_messages_came_since(store: SqlStor
     store.plans.write(ref, "view", '{"border": 2}', now=NOW, border=2)
     store.plans.write(ref, "another", "{}", now=NOW)
     assert store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch).plans
-    assert store.plans.read(ref, "view") == '{"border": 1}'
-    assert store.plans.read(ref, "another") == "{}"
+    assert store.transcript.kept_view(ref, "view").plan == '{"border": 1}'
+    assert store.transcript.kept_view(ref, "another").plan == "{}"
     assert {row["border"] for row in store.plans.kept(ref)} == {0, 1}
 
 
@@ -241,7 +241,7 @@ def test_plans_of_another_epoch_or_with_other_pins_are_not_put_back(store: SqlSt
     assert not store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch).plans
     found = store.transcript.find("s")
     assert found is not None
-    assert store.plans.read(found, "view") is None
+    assert store.transcript.kept_view(found, "view").plan is None
 
 
 def test_a_removed_session_takes_its_run_along(store: SqlStore) -> None:

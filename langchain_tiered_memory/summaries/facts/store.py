@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.rows import advance_epoch, lock_session
+from langchain_tiered_memory.sql.rows import advance_epoch, lock_session, of_track
 from langchain_tiered_memory.sql.schema import UNREAD, beside_index, packed, plans, summaries
 from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.summaries.facts import rows
@@ -85,7 +85,7 @@ class FactStore:
         correction among the recent messages is read there. What any message `without` the branch states is not known.
         Those of the ids in `first` that hold are given before weightier ones.
         """
-        mine = _of_track(ref, track)
+        mine = of_track(table, ref, track)
         with self.database.read() as connection:
             standing = self._standing_without(connection, ref, track=track, without=without)
             revived = [fact for fact, status in standing.items() if status == "active"]
@@ -177,7 +177,7 @@ class FactStore:
         fresh = [one for one in fresh if track in (None, one.track)]
         is_settled = track is None and not fresh
         active = (table.c.status == "active",) if is_settled and not superseded_too else ()
-        by_worth = select(table).where(*_of_track(ref, track), *active).order_by(*_BY_WORTH)
+        by_worth = select(table).where(*of_track(table, ref, track), *active).order_by(*_BY_WORTH)
         if is_settled:
             return self._first_told(by_worth, k) if once else self._read(by_worth.limit(k))
         kept = self._read(by_worth if track is not None else by_worth.limit(_SEARCHED))
@@ -366,8 +366,3 @@ def _varied(connection: Connection, held: Sequence[ColumnElement[bool]], *, limi
         if len(found) >= limit or len(page) < limit:
             break
     return found[:limit]
-
-
-def _of_track(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:
-    mine = (table.c.session_key == ref.key,)
-    return mine if track is None else (*mine, table.c.track == packed(track))

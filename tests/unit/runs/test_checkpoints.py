@@ -73,7 +73,7 @@ def damage(memory: TieredMemory, checkpoint_id: str) -> None:
 
 
 def plan_of(session: Session, view: str = "view") -> str | None:
-    return session.core.runtime.store.plans.read(ref_of(session), view)
+    return session.core.runtime.store.transcript.kept_view(ref_of(session), view).plan
 
 
 @both
