@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable_or
 from langchain_tiered_memory.sql.entry_rows import drop_open, unanswered, write_open
 from langchain_tiered_memory.sql.postgresql import vacuum
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_session
 from langchain_tiered_memory.sql.schema import (
     checkpoints,
@@ -55,7 +55,6 @@ from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef, Sum
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from langchain_tiered_memory.sql.database import Database
 
 _OF_A_RUN = tuple(
     table
@@ -69,12 +68,8 @@ _KEPT_SECONDS = 86_400.0
 """How long a finished removal is kept, for whoever began it while somebody else finished it."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(Room):
     """Removes, and makes the bytes go too where the database can."""
-
-    database: Database
 
     def begin(self, targets: Mapping[int, Sequence[int]], *, now: float, user: str | None = None) -> int:
         """Write down what is about to be removed, before anything is; returns the removal's number.

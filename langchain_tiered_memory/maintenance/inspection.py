@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, func, select, text, update
@@ -11,7 +10,7 @@ from langchain_tiered_memory.errors import NotOurDatabaseError
 from langchain_tiered_memory.forgetting.row_removal import uproot
 from langchain_tiered_memory.sql import entry_rows, rows
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_every_session, lock_session
 from langchain_tiered_memory.sql.schema import entries, files, passages, sessions, summaries
 from langchain_tiered_memory.transcript import derived_rows
@@ -30,7 +29,6 @@ from langchain_tiered_memory.types.records import Draft, Entry, PassageDraft, Se
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from langchain_tiered_memory.sql.database import Database
 
 _PAGE = 500
 
@@ -39,12 +37,8 @@ DERIVED = ("role", "name", "text", "tokens", "counter", "calls", "answers")
 """Columns of a message that follow from its payload."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(Room):
     """Looks at rows as they are; judges nothing."""
-
-    database: Database
 
     def sessions(self) -> list[tuple[SessionRef, dict[str, Any]]]:
         """Every session that can be read, with its running figures."""
@@ -131,13 +125,11 @@ class Inspection:
 
     def entry_count(self) -> int:
         """All messages."""
-        with self.database.read() as connection:
-            return int(connection.scalar(select(func.count()).select_from(entries)) or 0)
+        return self._count(select(func.count()).select_from(entries))
 
     def passage_count(self) -> int:
         """All index rows."""
-        with self.database.read() as connection:
-            return int(connection.scalar(select(func.count()).select_from(passages)) or 0)
+        return self._count(select(func.count()).select_from(passages))
 
     def damaged_database(self) -> str | None:
         """What the database's own check says is wrong with its file, or `None`."""

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, RowMapping, and_, insert, select
 
 from langchain_tiered_memory.items.values import digest_of_place, expiry_of, kept, namespace_of
-from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, change, fits, largest, mend
-from langchain_tiered_memory.reports import Problem
+from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, change, fault, fits, largest, mend
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.entry_rows import open_values, seal_of_row
@@ -185,7 +184,9 @@ def of_items(connection: Connection) -> Iterator[Fault]:
             yield from _of_expiry(row)
             yield from _of_vectors(row, sorted(parts.get(row["key"], ()), key=str))
     for key in sorted(parts.keys() - known, key=str):
-        yield _fault("wrong_item_vectors", key, "there is no such item", change(item_vectors, {"item": key}, None))
+        yield fault(
+            "wrong_item_vectors", f"item {key}", "there is no such item", change(item_vectors, {"item": key}, None)
+        )
 
 
 def _of_owner(row: RowMapping) -> Iterator[Fault]:
@@ -195,10 +196,10 @@ def _of_owner(row: RowMapping) -> Iterator[Fault]:
     place = digest_of_place(owner, namespace, unpacked(row["name"]))
     if row["digest"] != place or kept(namespace) != row["namespace"]:
         detail = "its owner, namespace and name are not those that it was put with"
-        yield _fault("wrong_item", row["key"], detail, None)
+        yield fault("wrong_item", f"item {row['key']}", detail, None)
     elif row["owner_digest"] != right:
         detail = "it is not found by its owner"
-        yield _fault("wrong_item", row["key"], detail, mend(items, row, {"owner_digest": right}))
+        yield fault("wrong_item", f"item {row['key']}", detail, mend(items, row, {"owner_digest": right}))
 
 
 def _of_expiry(row: RowMapping) -> Iterator[Fault]:
@@ -206,17 +207,13 @@ def _of_expiry(row: RowMapping) -> Iterator[Fault]:
     if (given is None) != (expires is None) or (expires is not None and expires < row["created_at"]):
         right = expiry_of(given, row["updated_at"])
         detail = "when it expires is not what its time to live says"
-        yield _fault("wrong_expiry", row["key"], detail, mend(items, row, {"expires_at": right}))
+        yield fault("wrong_expiry", f"item {row['key']}", detail, mend(items, row, {"expires_at": right}))
 
 
 def _of_vectors(row: RowMapping, parts: list[int]) -> Iterator[Fault]:
     if row["embedder"] is None and parts:
         remedy = change(item_vectors, {"item": row["key"]}, None)
-        yield _fault("wrong_item_vectors", row["key"], "it has vectors, and is to be read", remedy)
+        yield fault("wrong_item_vectors", f"item {row['key']}", "it has vectors, and is to be read", remedy)
     elif parts != list(range(len(parts))):
         detail = "some of its vectors are missing: it is read again"
-        yield _fault("wrong_item_vectors", row["key"], detail, mend(items, row, {"embedder": None}))
-
-
-def _fault(kind: str, key: object, detail: str, remedy: Remedy | None) -> Fault:
-    return Fault(Problem(kind=kind, what=f"item {key}", detail=detail), remedy)
+        yield fault("wrong_item_vectors", f"item {row['key']}", detail, mend(items, row, {"embedder": None}))

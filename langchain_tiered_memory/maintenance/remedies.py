@@ -57,6 +57,11 @@ class Fault:
     remedy: Remedy | None = None
 
 
+def fault(kind: str, what: object, detail: str, remedy: Remedy | None = None) -> Fault:
+    """A fault of `what`."""
+    return Fault(Problem(kind=kind, what=str(what), detail=detail), remedy)
+
+
 _OF_USE: dict[str, tuple[dict[str, Any], str]] = {
     "sessions": ({"created_at": 0.0}, "owner"),
     "entries": ({"role": "other", "text": "", "tokens": 0}, "kind task"),
@@ -161,7 +166,7 @@ class Known:
 
     def fault(self, kind: str, what: object, detail: str, remedy: Remedy | None = None) -> Fault:
         """A fault of this session."""
-        return Fault(Problem(kind=kind, what=f"{self.session_id}/{what}", detail=detail), remedy)
+        return fault(kind, f"{self.session_id}/{what}", detail, remedy)
 
     def differing(
         self, table: Table, row: Columns, right: Mapping[str, Any], *, kind: str, what: object, why: str

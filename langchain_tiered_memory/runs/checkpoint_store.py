@@ -12,7 +12,6 @@ import uuid
 import zlib
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import zstandard
@@ -23,8 +22,7 @@ from langchain_tiered_memory.runs.checkpoint_triggers import kinds_of
 from langchain_tiered_memory.runs.run_rows import locked_run, locked_session, none_or
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.schema import checkpoints, packed, runs, unpacked
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.outbox import write_down
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.reports import Event
     from langchain_tiered_memory.sql.column_forms import Columns
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
 _VERSION = 1
@@ -51,12 +48,8 @@ _LEVEL = 6
 """Of zlib: its own default. On JSON of messages the next levels save a percent and cost twice the time."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Checkpoints:
+class Checkpoints(Room):
     """Reads and writes checkpoints. Each method is one transaction."""
-
-    database: Database
 
     def write(
         self, ref: SessionRef, checkpoint: MemoryCheckpoint, *, keep: int, event: Event | None = None
@@ -102,8 +95,7 @@ class Checkpoints:
         columns = [column for column in checkpoints.c if column.name not in ("payload", "digest")]
         size = func.length(checkpoints.c.payload).label("stored_bytes")
         query = select(*columns, size).where(checkpoints.c.session_key == ref.key).order_by(checkpoints.c.key.desc())
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(query).mappings(), _info)
+        return self._records(query, _info)
 
     def read(self, ref: SessionRef, checkpoint_id: str | None = None) -> MemoryCheckpoint:
         """A checkpoint of the session; with `None` its newest."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, delete, func, insert, select, update
@@ -27,7 +27,7 @@ from langchain_tiered_memory.runs.run_rows import (
 )
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch
 from langchain_tiered_memory.sql.schema import (
     digest_of_task,
@@ -46,29 +46,14 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, RowMapping
 
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
 _KEPT_ZONES = 64
 """Views whose zone is remembered: twice as many as have a plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
-    """What could be put back."""
-
-    gone_pins: tuple[str, ...]
-    """Pinned messages of the state that are not in the session any more."""
-    plans: bool
-    """Whether the plans of the views hold, and stand again."""
-
-
-@retried
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Room):
     """Reads and writes a run's state. Each method is one transaction."""
-
-    database: Database
 
     def read(self, ref: SessionRef) -> RunRow:
         """How the run stands; as at its start where nothing was written yet."""
@@ -223,13 +208,16 @@ class Runs:
         plans: Sequence[Mapping[str, Any]] = (),
         epoch: int = -1,
         track: str | None = None,
-    ) -> Restored:
+    ) -> tuple[tuple[str, ...], bool]:
         """Put phase, tasks and pins back as they were, and the views' plans where they still hold.
 
         Tasks that were started since are taken out; tasks that were finished so long before that the state does not
         name them stay as they are. Messages are not touched. `plans`, as `Plans.kept` gave them, hold while the session
         has not moved on from `epoch` and the pins are those of then. With a `track` the state is of that alone: nothing
         of another, and no phase, is touched.
+
+        Returns:
+            Pinned messages of the state that are gone, and whether the plans of the views hold, and stand again.
         """
         with self.database.write() as connection:
             session = locked_session(connection, ref)
@@ -244,7 +232,7 @@ class Runs:
                 advance_epoch(connection, ref.key)
             if holds:
                 restore_plans(connection, replace(ref, epoch=epoch), plans)
-            return Restored(gone_pins=gone, plans=holds and bool(plans))
+            return gone, holds and bool(plans)
 
 
 def _this(task: RowMapping) -> ColumnElement[bool]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, func, select
 
-from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import of_track
 from langchain_tiered_memory.sql.schema import beside_index, summaries
 from langchain_tiered_memory.transcript import derived_rows
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, FromClause
 
-    from langchain_tiered_memory.sql.database import Database
 
 FINISHED = (SummaryState.ACTIVE, SummaryState.SUPERSEDED, SummaryState.ARCHIVED)
 ROOT = (SummaryState.ACTIVE, SummaryState.ARCHIVED)
@@ -44,12 +41,8 @@ _CHILDREN = select(summaries).where(
 _HIGHEST = select(func.max(summaries.c.level)).where(summaries.c.session_key == bindparam("session"))
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class SummaryReads:
+class SummaryReads(Room):
     """Reads summaries of any level."""
-
-    database: Database
 
     def roots(self, ref: SessionRef, *, limit: int) -> list[Summary]:
         """Finished summaries that no finished one covers, in order; the newest `limit` of them."""
@@ -101,8 +94,7 @@ class SummaryReads:
 
     def height(self, ref: SessionRef) -> int:
         """Levels there are, messages included: 1 for a session without summaries."""
-        with self.database.read() as connection:
-            return int(connection.scalar(_HIGHEST, {"session": ref.key}) or 0) + 1
+        return self._count(_HIGHEST, {"session": ref.key}) + 1
 
     def all(self, ref: SessionRef) -> list[Summary]:
         """Every summary of a session, by level and place. For inspection: grows with the session."""
@@ -111,16 +103,11 @@ class SummaryReads:
 
     def root_figures(self, ref: SessionRef, *, track: str | None = None) -> tuple[int, int]:
         """Tokens of the messages that the highest finished summaries stand for, and tokens of those summaries."""
-        covered = (
-            select(func.coalesce(func.sum(summaries.c.source_tokens), 0))
-            .where(*of_track(summaries, ref, track), summaries.c.level == 1, summaries.c.state.in_(FINISHED))
-            .scalar_subquery()
-        )
-        standing = select(func.coalesce(func.sum(summaries.c.tokens), 0)).where(
-            *of_track(summaries, ref, track), summaries.c.state.in_(ROOT)
-        )
-        with self.database.read() as connection:
-            return int(connection.scalar(select(covered)) or 0), int(connection.scalar(standing) or 0)
+        mine = of_track(summaries, ref, track)
+        covered = func.coalesce(func.sum(summaries.c.source_tokens), 0)
+        standing = func.coalesce(func.sum(summaries.c.tokens), 0)
+        finished = select(covered).where(*mine, summaries.c.level == 1, summaries.c.state.in_(FINISHED))
+        return self._count(finished), self._count(select(standing).where(*mine, summaries.c.state.in_(ROOT)))
 
     def level_figures(self, ref: SessionRef, *, track: str | None = None) -> list[dict[str, Any]]:
         """Sums per level over the finished summaries of a session, or of one track of it alone, lowest level first."""
@@ -150,5 +137,4 @@ class SummaryReads:
             return [tuple(one) for one in connection.execute(query.group_by(*row).order_by(*row))]
 
     def _read(self, query: Any, **named: Any) -> list[Summary]:  # noqa: ANN401 - any select of summaries
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(query, named).mappings(), derived_rows.summary)
+        return self._records(query, derived_rows.summary, named)

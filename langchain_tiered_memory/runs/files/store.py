@@ -33,7 +33,6 @@ from langchain_tiered_memory.runs.files.file_rows import (
 )
 from langchain_tiered_memory.runs.files.reads import ENDED, UNDER_WAY, reports_in
 from langchain_tiered_memory.sql import rows
-from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.types.files import KeptFile, OpenedFile, RunReport, TierMove
 
 if TYPE_CHECKING:
@@ -67,8 +66,6 @@ class SeenFile:
     deleted: bool = False
 
 
-@retried
-@dataclass(frozen=True, slots=True)
 class KeptFiles(KeptFilePacking):
     """Changes the places of kept files. Each method is one transaction."""
 
