@@ -90,35 +90,22 @@ def of_plans(known: Known, plan_border: Callable[[str], int | None]) -> Iterator
 
 
 def of_facts(known: Known) -> Iterator[Fault]:
-    """Facts of no summary, facts whose standing does not follow from the others, and readings by nobody."""
+    """Facts of no summary, facts whose standing does not follow from the others, and readings by nobody.
+
+    Whether a summary's facts are what its messages state is looked at where they are read again.
+    """
+    summaries = list(known.rows(schema.summaries, "text", "facts"))
+    owners = {row["id"] for row in summaries if row["level"] == 1 and row["state"] in FINISHED}
     found = list(known.rows(schema.facts))
-    owned = {row["id"] for row in found} - set(_orphans(known, found))
     for row in found:
-        if row["id"] not in owned:
-            detail = "the messages that it is said to be from are not under its summary"
+        if row["summary_id"] not in owners:
+            detail = "there is no such summary of messages"
             yield known.fault("orphan_fact", f"fact {row['id']}", detail, mend(schema.facts, row, None))
-    facts = [fact_of(row) for row in found if row["id"] in owned]
-    yield from _of_standing(known, facts)
-    for row in known.rows(schema.summaries, "text", "facts"):
+    yield from _of_standing(known, [fact_of(row) for row in found if row["summary_id"] in owners])
+    for row in summaries:
         if row["facts_read"] > READER_VERSION:
             detail = f"its facts are said to have been read by version {row['facts_read']} of the reader"
             yield known.fault("wrong_reading", row["id"], detail, mend(schema.summaries, row, {"facts_read": 0}))
-
-
-def _orphans(known: Known, found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Ids of facts that do not stand under a finished level-1 summary with all their messages."""
-    under: dict[Any, set[int]] = {}
-    for row in known.rows(schema.entries, "payload", "text"):
-        under.setdefault(row["summary_id"], set()).add(row["seq"])
-    owners = {
-        row["id"]
-        for row in known.rows(schema.summaries, "text", "facts")
-        if row["level"] == 1 and row["state"] in FINISHED
-    }
-    for row in found:
-        fact = fact_of(row)
-        if row["summary_id"] not in owners or not {fact.seq, *fact.sources} <= under.get(row["summary_id"], set()):
-            yield fact.id
 
 
 def _of_standing(known: Known, facts: Sequence[Fact]) -> Iterator[Fault]:

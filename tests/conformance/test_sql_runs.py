@@ -172,7 +172,7 @@ def test_a_state_is_put_back_with_tasks_phase_and_pins(store: SqlStore) -> None:
     store.transcript.set_pin(ref, "m2", pinned=False)
     store.transcript.set_pin(ref, "m3", pinned=True)
     done = store.runs.restore(ref, kept, NOW)
-    assert done.gone_pins == ()
+    assert done[0] == ()
     again = store.runs.state(ref, newest_finished=5)
     assert (again.tasks, again.phase, again.pinned_ids) == (kept.tasks, "plan", ("m2",))
     assert again.finished_tasks == 1
@@ -212,7 +212,7 @@ def test_pins_of_messages_that_are_gone_are_skipped_and_named(store: SqlStore) -
     store.transcript.set_pin(ref, "m3", pinned=True)
     kept = store.runs.state(ref, newest_finished=5)
     store.removal.messages(ref, ["m1"])
-    assert store.runs.restore(ref, kept, NOW).gone_pins == ("m1",)
+    assert store.runs.restore(ref, kept, NOW)[0] == ("m1",)
     assert [entry.id for entry in store.transcript.pinned(ref)] == ["m3"]
 
 
@@ -223,7 +223,7 @@ def test_plans_are_put_back_while_nothing_but_messages_came_since(store: SqlStor
     append(store, "s", incoming("later"))
     store.plans.write(ref, "view", '{"border": 2}', now=NOW, border=2)
     store.plans.write(ref, "another", "{}", now=NOW)
-    assert store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch).plans
+    assert store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch)[1]
     assert store.transcript.kept_view(ref, "view").plan == '{"border": 1}'
     assert store.transcript.kept_view(ref, "another").plan == "{}"
     assert {row["border"] for row in store.plans.kept(ref)} == {0, 1}
@@ -238,7 +238,7 @@ def test_plans_of_another_epoch_or_with_other_pins_are_not_put_back(store: SqlSt
         append(store, "s", incoming("edited", "m1"))
     else:
         store.transcript.set_pin(ref, "m1", pinned=True)
-    assert not store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch).plans
+    assert not store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch)[1]
     found = store.transcript.find("s")
     assert found is not None
     assert store.transcript.kept_view(found, "view").plan is None
