@@ -367,9 +367,8 @@ class Run(ShownHandle):
 
     def _ref(self) -> SessionRef:
         """The session, made where it is not there yet."""
-        core, runtime = self.core, self._runtime
-        append = runtime.store.transcript.append
-        return core.ref or append(self.session_id, (), user=core.user, title=core.title, now=runtime.now()).ref
+        self.core.check_owner()
+        return self.core.ref or self.core.made()
 
     def _report(self, name: EventName, reason: str, **details: object) -> None:
         self.core.engine.report(name, reason, session_id=self.session_id, **details)
