@@ -83,7 +83,6 @@ def test_a_checkpoint_holds_all_that_the_run_is(call_style: CallStyle) -> None:
         session.add_messages(conversation(3))
         session.add_messages(reads("src/a.py"))
         session.flush()
-        runtime_of(memory)
         in_style(call_style, memory.session("s").start_task, ODD)
         session.pin("q1")
         store_of(memory).plans.write(ref_of(session), "view", '{"border": 2}', now=1.0, border=2)
@@ -221,7 +220,6 @@ def test_a_restore_puts_everything_back_and_says_that_nothing_differs(call_style
     with memory_with() as memory:
         session = memory.session("s")
         session.add_messages(conversation(2))
-        runtime_of(memory)
         in_style(call_style, memory.session("s").start_task, "a")
         store_of(memory).plans.write(ref_of(session), "view", '{"border": 2}', now=1.0, border=2)
         made = saved(memory, call_style)
@@ -375,7 +373,7 @@ def test_what_somebody_named_milestones_and_danger_are_kept_apart_from_what_is_s
 @both
 def test_sync_and_async_leave_the_same_state_behind(call_style: CallStyle) -> None:
     with memory_with() as memory:
-        session, _runtime = memory.session("s"), runtime_of(memory)
+        session = memory.session("s")
         session.add_messages(conversation(2))
         in_style(call_style, memory.session("s").start_task, "a")
         in_style(call_style, memory.session("s").phase, "plan")
