@@ -16,11 +16,11 @@ from langchain_tiered_memory.sql.rows import names_from_json, unpacked_or_none
 from langchain_tiered_memory.sql.schema import digest_of, item_vectors, items, packed, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 
-_SEALED = ("track", "at", "kind", "task", "digest", "message_id")
-"""Columns of a message that its seal covers, besides its place."""
+_SEALED = ("track", "at", "kind", "task", "digest")
+"""Columns of a message that its seal covers and others tell, besides its place."""
 
 
 def of_the_session(known: Known) -> Iterator[Fault]:
@@ -146,23 +146,19 @@ def _of_open_calls(
 
 def _unsealed(known: Known, row: dict[str, Any], payload_digest: Callable[[str], str | None]) -> dict[str, Any] | None:
     """The one column that, set to what another table says of the message, makes the seal fit: what was damaged."""
-    passages = schema.passages
+    passages, entries = schema.passages, schema.entries
     mine = and_(passages.c.session_key == row["session_key"], passages.c.level == 0, passages.c.seq == row["seq"])
     copies = [dict(one) for one in known.connection.execute(select(passages).where(mine)).mappings()]
-    candidates: dict[str, list[Any]] = {name: [one[name] for one in copies] for name in ("track", "at", "kind")}
-    others = select(schema.entries.c.track, schema.entries.c.kind, schema.entries.c.task).distinct()
-    for track, kind, task in known.connection.execute(others.where(schema.entries.c.session_key == row["session_key"])):
-        candidates["track"].append(track)
-        candidates["kind"].append(kind)
-        candidates.setdefault("task", [None]).append(task)
-    candidates["kind"].append(None)
-    candidates["task"] += [one["task_id"] for one in known.rows(schema.tasks)]
+    others = select(entries.c.track, entries.c.kind, entries.c.task).distinct()
+    others = others.where(entries.c.session_key == row["session_key"])
     says = payload_digest(str(row["payload"]))
-    candidates["digest"] = [says]
+    told: list[Mapping[Any, Any]] = [*copies, *known.connection.execute(others).mappings()]
+    told += [
+        {"kind": None, "task": None, "digest": says},
+        *({"task": one["task_id"]} for one in known.rows(schema.tasks)),
+    ]
     for name in _SEALED:
-        for value in dict.fromkeys(candidates.get(name, ())):
-            if value is None and name not in ("kind", "task"):
-                continue
+        for value in dict.fromkeys(one[name] for one in told if name in one):
             if fits(known.session["digest"], row | {name: value}):
                 return {name: value}
     agreed = [(one["track"], one["at"], one["kind"]) == (row["track"], row["at"], row["kind"]) for one in copies]

@@ -30,6 +30,7 @@ from tests.store_builders import (
     append,
     claim,
     fact,
+    forget_messages,
     ids,
     incoming,
     open_calls,
@@ -79,7 +80,7 @@ def build_kept_file(path: Path) -> None:
     called = Judged(verdict="wrong", note="kept note")
     assert store.tree.judge(ref, one.id, called, now=1.0, owner=None, lease_seconds=1.0) is not None
     store.vector_queue.set_embedder("embedder")
-    store.removal.messages(ref, ["m6"])
+    forget_messages(store, ref, ["m6"])
     store.removal.finish([store.removal.begin({}, now=1.0)], now=1.0)
     with store.database.write() as connection:
         write_down(connection, Event(id="e1", name="summary_made", session_id="s", at=1.0, reason="kept"), ref.key)

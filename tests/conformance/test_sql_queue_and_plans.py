@@ -10,7 +10,19 @@ from sqlalchemy import LargeBinary, delete, select, text, type_coerce, update
 
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.types.records import PassageDraft
-from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised
+from tests.store_builders import (
+    NOW,
+    append,
+    claim,
+    forget_messages,
+    forget_session,
+    ids,
+    incoming,
+    open_store,
+    plan,
+    session_with,
+    summarised,
+)
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.errors import DamagedRowError
@@ -57,11 +69,11 @@ def test_vectors_of_what_was_removed_or_rewritten_are_to_be_forgotten(store: Sql
     ref = session_with(store, 3)
     first, second, third = (row.id for row in store.vector_queue.pending(limit=9))
     append(store, "s", incoming("edited", "m1"))
-    store.removal.messages(ref, ["m2"])
+    forget_messages(store, ref, ["m2"])
     assert sorted(store.vector_queue.forgotten(limit=9)) == [first, second]
     store.vector_queue.settle_forgotten([first, second])
     assert store.vector_queue.forgotten(limit=9) == []
-    store.removal.session(ref)
+    forget_session(store, ref)
     assert len(store.vector_queue.forgotten(limit=9)) == 2
     assert third in store.vector_queue.forgotten(limit=9)
 
@@ -69,7 +81,7 @@ def test_vectors_of_what_was_removed_or_rewritten_are_to_be_forgotten(store: Sql
 def test_a_vector_that_comes_after_its_passage_was_forgotten_is_to_be_forgotten_again(store: SqlStore) -> None:
     ref = session_with(store, 2)
     being_embedded = [row.id for row in store.vector_queue.pending(limit=9)]
-    store.removal.messages(ref, ["m1"])
+    forget_messages(store, ref, ["m1"])
     store.vector_queue.settle_forgotten(store.vector_queue.forgotten(limit=9))
     store.vector_queue.settle(being_embedded, fingerprint="f")
     assert store.vector_queue.forgotten(limit=9) == [being_embedded[0]]
@@ -79,7 +91,7 @@ def test_a_vector_that_comes_after_its_passage_was_forgotten_is_to_be_forgotten_
 def test_a_reset_puts_everything_back_into_the_queue(store: SqlStore) -> None:
     ref = session_with(store, 3)
     store.vector_queue.settle([row.id for row in store.vector_queue.pending(limit=9)], fingerprint="f")
-    store.removal.messages(ref, ["m1"])
+    forget_messages(store, ref, ["m1"])
     store.vector_queue.reset()
     assert (store.vector_queue.count(), store.vector_queue.forgotten(limit=9)) == (2, [])
 
@@ -108,7 +120,7 @@ def test_a_plan_holds_for_its_epoch(store: SqlStore) -> None:
 
 def test_a_plan_for_a_session_that_was_removed_is_not_kept(store: SqlStore) -> None:
     ref = session_with(store, 1)
-    store.removal.session(ref)
+    forget_session(store, ref)
     store.plans.write(ref, "view", "secret", now=NOW)
     with store.database.read() as connection:
         assert connection.execute(select(schema.plans)).all() == []
