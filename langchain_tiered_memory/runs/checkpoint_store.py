@@ -19,7 +19,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, or_, select, upda
 
 from langchain_tiered_memory.errors import CheckpointError, DamagedRowError
 from langchain_tiered_memory.runs.checkpoint_triggers import kinds_of
-from langchain_tiered_memory.runs.run_rows import locked_run, locked_session, none_or
+from langchain_tiered_memory.runs.run_rows import locked_run, locked_session
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.retrying import Room
@@ -74,7 +74,7 @@ class Checkpoints(Room):
                     at=named.at,
                     reasons=rows.names_to_json(named.reasons),
                     last_seq=named.state.last_seq,
-                    langgraph_id=none_or(packed, named.langgraph_checkpoint_id),
+                    langgraph_id=rows.packed_or_none(named.langgraph_checkpoint_id),
                     digest=digest,
                     payload=payload,
                     alone=named.alone,
@@ -185,7 +185,7 @@ def _info(row: RowMapping) -> CheckpointInfo:
         stored_bytes=row["stored_bytes"],
         archived=bool(row["archived"]),
         alone=bool(row["alone"]),
-        langgraph_checkpoint_id=none_or(unpacked, row["langgraph_id"]),
+        langgraph_checkpoint_id=rows.unpacked_or_none(row["langgraph_id"]),
     )
 
 
@@ -236,7 +236,7 @@ def copies_of(row: RowMapping) -> dict[str, Any]:
         "at": found.at,
         "reasons": rows.names_to_json(found.reasons),
         "last_seq": found.state.last_seq,
-        "langgraph_id": none_or(packed, found.langgraph_checkpoint_id),
+        "langgraph_id": rows.packed_or_none(found.langgraph_checkpoint_id),
         "alone": found.alone,
         "digest": digest,
     }
@@ -259,15 +259,15 @@ def _to_json(checkpoint: MemoryCheckpoint) -> bytes:
         "conversation": checkpoint.conversation,
         "files": {packed(path): digest for path, digest in checkpoint.file_checksums.items()},
         "state": {
-            "phase": none_or(packed, state.phase),
+            "phase": rows.packed_or_none(state.phase),
             "tasks": [_task_to_json(task) for task in state.tasks],
             "finished_tasks": state.finished_tasks,
             "pinned": rows.names_to_json(state.pinned_ids),
             "pinned_seqs": state.pinned_seqs,
             "last_seq": state.last_seq,
-            "last_id": none_or(packed, state.last_message_id),
+            "last_id": rows.packed_or_none(state.last_message_id),
         },
-        "langgraph": none_or(packed, checkpoint.langgraph_checkpoint_id),
+        "langgraph": rows.packed_or_none(checkpoint.langgraph_checkpoint_id),
         "alone": checkpoint.alone,
     }
     return json.dumps(stored, separators=(",", ":"), sort_keys=True).encode("ascii")
@@ -288,15 +288,15 @@ def _from_json(stored: dict[str, Any], *, digest: str) -> MemoryCheckpoint:
         conversation=tuple(stored["conversation"]),
         file_checksums={unpacked(path): checksum for path, checksum in stored["files"].items()},
         state=RunState(
-            phase=none_or(unpacked, state["phase"]),
+            phase=rows.unpacked_or_none(state["phase"]),
             tasks=tuple(_task_from_json(task) for task in state["tasks"]),
             finished_tasks=state["finished_tasks"],
             pinned_ids=tuple(rows.names_from_json(state["pinned"])),
             last_seq=state["last_seq"],
-            last_message_id=none_or(unpacked, state["last_id"]),
+            last_message_id=rows.unpacked_or_none(state["last_id"]),
             pinned_seqs=tuple(state.get("pinned_seqs", ())),
         ),
-        langgraph_checkpoint_id=none_or(unpacked, stored["langgraph"]),
+        langgraph_checkpoint_id=rows.unpacked_or_none(stored["langgraph"]),
         alone=stored.get("alone", False),
         digest=digest,
     )

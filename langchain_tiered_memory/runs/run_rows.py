@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import CompoundSelect, Connection, and_, bindparam, delete, func, insert, or_, select, union_all, update
 
-from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.runs.plans import write_plan
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, damage_in
@@ -29,7 +29,7 @@ from langchain_tiered_memory.types.outcomes import Zone
 from langchain_tiered_memory.types.runs import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import RowMapping
 
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef
     from langchain_tiered_memory.types.runs import RunState
 
-_MAX_NAME_CHARS = 1000
-"""Of a track's or task's name as stored: tasks are looked up through an index with the track in it, and PostgreSQL
-indexes no row of more than 2,704 bytes."""
 _AT_THE_START = {"started_at": 0.0, "finished_tasks": 0}
 _AS_STORED = ("state", "started_at", "first_seq", "finished_at", "last_seq", "number")
 """Columns of a task that `Task` has as they are."""
@@ -60,23 +57,6 @@ class RunRow:
     """When the newest checkpoint was made."""
     checkpoint_seq: int | None = None
     """The newest message at that time."""
-
-
-def none_or(change: Callable[[str], str], value: str | None) -> str | None:
-    """`change(value)`, or `None` for none."""
-    return None if value is None else change(value)
-
-
-def short_name(value: str, what: str) -> str:
-    """A track's or task's name as stored."""
-    found = packed(value)
-    if len(found) > _MAX_NAME_CHARS:
-        msg = (
-            f"the {what}'s name takes {len(found)} characters, at most {_MAX_NAME_CHARS} are kept (one outside ASCII "
-            f"takes up to 10): give the {what} a short name"
-        )
-        raise InvalidInputError(msg)
-    return found
 
 
 def locked_session(connection: Connection, ref: SessionRef) -> RowMapping:
@@ -109,7 +89,7 @@ def read_run(connection: Connection, ref: SessionRef) -> RunRow:
         return RunRow(started_at=made if isinstance(made, float | int) else 0.0)
     sound = _sound(connection, row)
     return RunRow(
-        phase=none_or(unpacked, sound["phase"]),
+        phase=rows.unpacked_or_none(sound["phase"]),
         zones={unpacked(view): zone.value for view, zone in zones_in(connection, row).items()},
         **{name: sound[name] for name in ("started_at", "finished_tasks", "checkpoint_at", "checkpoint_seq")},
     )

@@ -14,19 +14,18 @@ from langchain_tiered_memory.runs.run_rows import (
     RunRow,
     locked_run,
     locked_session,
-    none_or,
     read_run,
     read_task,
     read_tasks,
     restore_pins,
     restore_plans,
     restore_tasks,
-    short_name,
     task_of,
     zones_in,
 )
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.entry_rows import short_name
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch
 from langchain_tiered_memory.sql.schema import (
@@ -84,8 +83,10 @@ class Runs(Room):
         """Enter a phase, or with `None` leave it. Returns the phase before."""
         with self.database.write() as connection:
             row = locked_run(connection, ref, now)
-            connection.execute(update(runs).where(runs.c.session_key == ref.key).values(phase=none_or(packed, phase)))
-        return none_or(unpacked, row["phase"])
+            connection.execute(
+                update(runs).where(runs.c.session_key == ref.key).values(phase=rows.packed_or_none(phase))
+            )
+        return rows.unpacked_or_none(row["phase"])
 
     def set_zone(self, ref: SessionRef, view: str, zone: str, now: float) -> None:
         """Remember the zone of a view. Nothing happens when the session was removed meanwhile."""
@@ -188,7 +189,7 @@ class Runs(Room):
         """The active task of a track that was started last."""
         asked = {"session": ref.key, "track": packed(track)}
         with self.database.read() as connection:
-            return none_or(unpacked, connection.scalar(CURRENT_TASK, asked))
+            return rows.unpacked_or_none(connection.scalar(CURRENT_TASK, asked))
 
     def said_since(self, ref: SessionRef, after: int) -> tuple[int, int, int]:
         """How many messages stand behind a number, and the first and the last of them; zeros for none."""
@@ -223,7 +224,7 @@ class Runs(Room):
             session = locked_session(connection, ref)
             locked_run(connection, ref, now)
             if track is None:
-                values = {"phase": none_or(packed, state.phase), "finished_tasks": state.finished_tasks}
+                values = {"phase": rows.packed_or_none(state.phase), "finished_tasks": state.finished_tasks}
                 connection.execute(update(runs).where(runs.c.session_key == ref.key).values(values))
             restore_tasks(connection, ref, state, track=track)
             gone, changed = restore_pins(connection, ref, state, track=track)
