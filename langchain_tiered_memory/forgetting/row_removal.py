@@ -11,7 +11,6 @@ from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, selec
 from langchain_tiered_memory.context.outcome_store import cut_outcomes
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.forgetting.emptied_rows import (
-    blank_if_empty,
     blank_what_is_older,
     drop_emptied_tasks,
     ends_of,
@@ -170,8 +169,9 @@ class Removal(Room):
             bury(connection, self.database.forgetting_key, row, entries.c.seq.in_(part))
             is_less |= _remove_entries(connection, ref, part)
         connection.execute(delete(plans).where(plans.c.session_key == ref.key))
-        if is_less:
-            blank_if_empty(connection, ref.key)
+        left = select(entries.c.seq).where(entries.c.session_key == ref.key).limit(1)
+        if is_less and connection.execute(left).first() is None:
+            blank_what_is_older(connection, ref.key)
         advance_epoch(connection, ref.key)
 
     def _remove_up_to(self, connection: Connection, row: RowMapping, end: int) -> None:
