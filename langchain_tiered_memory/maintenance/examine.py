@@ -128,7 +128,7 @@ def _examine_page(
         tally.last_at = entry.at if tally.last_at is None else max(tally.last_at, entry.at)
         tally.entries += 1
         tally.tokens += entry.tokens
-        if entry.summary_id in summaries:
+        if entry.summary_id is not None and entry.summary_id in summaries:
             _note_under(tally, summaries, entry.summary_id, entry.id, entry.text, track=entry.track)
         elif entry.summary_id is not None:
             what, lost = f"{ref.session_id}/{entry.id}", entry.summary_id

@@ -70,9 +70,9 @@ class RunVerbs(SessionCore):
     aaccessed_files = off_loop_twin(accessed_files)
 
     def _begin_task(self, task_id: str, depends_on: Sequence[Name] | None, *, waits: bool) -> Task:
-        core, now = self.core, self.core.runtime.now()
-        named = {"depends_on": depends_on, "now": now, "waits": waits, "alone": core.scope is not None}
-        return core.runtime.store.runs.start_task(core.made(), self.track, task_id, **named)
+        ref, runtime, alone = self.core.made(), self.core.runtime, self.core.scope is not None
+        start, now = runtime.store.runs.start_task, runtime.now()
+        return start(ref, self.track, task_id, depends_on=depends_on, now=now, waits=waits, alone=alone)
 
     astart_task = off_loop_twin(start_task)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
@@ -229,10 +229,14 @@ def _look_for_deleted(runtime: Runtime, ref: SessionRef, roots: Sequence[str]) -
 
 
 def _told(
-    runtime: Runtime, ref: SessionRef, span_name: str, name: EventName, make: Callable[[], CollectionReport]
+    runtime: Runtime,
+    ref: SessionRef,
+    what: Literal["collect_files", "optimise_files"],
+    name: EventName,
+    make: Callable[[], CollectionReport],
 ) -> CollectionReport:
     """Have it done within a span, and tell what was done."""
-    with telemetry.operation(span_name, {telemetry.CONVERSATION: ref.session_id}) as span:
+    with telemetry.operation(what, {telemetry.CONVERSATION: ref.session_id}) as span:
         report = make()
         figures = {"moves": len(report.moves), "freed_bytes": report.freed_bytes}
         about = figures | {"utilisation": report.utilisation}
