@@ -130,15 +130,8 @@ class KeptFileReads(Room):
                 known[error.column] = None
             return RunTimes(**known, figures=figures_of(connection, row))
 
-    def under_way(self, ref: SessionRef) -> dict[str, Any]:
-        """What was saved of a run that goes on; nothing where none does."""
-        return self._of_runs(ref, UNDER_WAY)
-
-    def last_report(self, ref: SessionRef) -> dict[str, Any]:
-        """The report of the last run that ended; nothing where none did."""
-        return self._of_runs(ref, ENDED)
-
-    def _of_runs(self, ref: SessionRef, what: str) -> dict[str, Any]:
+    def saved_of_run(self, ref: SessionRef, what: str) -> dict[str, Any]:
+        """What was saved of a run: of one that is `UNDER_WAY`, or of the last that `ENDED`; nothing where none is."""
         query = select(file_tiers).where(file_tiers.c.session_key == ref.key, file_tiers.c.report.is_not(None))
         with self.database.read() as connection:
             row = connection.execute(query).mappings().one_or_none()
