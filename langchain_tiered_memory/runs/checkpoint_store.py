@@ -67,18 +67,7 @@ class Checkpoints(Room):
         with self.database.write() as connection:
             locked_run(connection, ref, named.at)
             connection.execute(
-                insert(checkpoints).values(
-                    id=named.id,
-                    session_key=ref.key,
-                    track=packed(named.track),
-                    at=named.at,
-                    reasons=rows.names_to_json(named.reasons),
-                    last_seq=named.state.last_seq,
-                    langgraph_id=rows.packed_or_none(named.langgraph_checkpoint_id),
-                    digest=digest,
-                    payload=payload,
-                    alone=named.alone,
-                )
+                insert(checkpoints).values(session_key=ref.key, payload=payload, **_copied(named, digest))
             )
             mine = and_(checkpoints.c.session_key == ref.key, checkpoints.c.alone.is_(named.alone))
             _drop_old(
@@ -229,15 +218,19 @@ def copies_of(row: RowMapping) -> dict[str, Any]:
     with suppress(zlib.error, zstandard.ZstdError, TypeError):  # `_from_row` names them
         digest = hashlib.sha256(_unpacked(row["payload"])).hexdigest()
     found = _from_row({**row, "digest": digest})
+    return {"session": packed(found.session_id), **_copied(found, digest)}
+
+
+def _copied(checkpoint: MemoryCheckpoint, digest: str) -> dict[str, Any]:
+    """The columns that a checkpoint has copies of."""
     return {
-        "session": packed(found.session_id),
-        "id": found.id,
-        "track": packed(found.track),
-        "at": found.at,
-        "reasons": rows.names_to_json(found.reasons),
-        "last_seq": found.state.last_seq,
-        "langgraph_id": rows.packed_or_none(found.langgraph_checkpoint_id),
-        "alone": found.alone,
+        "id": checkpoint.id,
+        "track": packed(checkpoint.track),
+        "at": checkpoint.at,
+        "reasons": rows.names_to_json(checkpoint.reasons),
+        "last_seq": checkpoint.state.last_seq,
+        "langgraph_id": rows.packed_or_none(checkpoint.langgraph_checkpoint_id),
+        "alone": checkpoint.alone,
         "digest": digest,
     }
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import CompoundSelect, Connection, and_, bindparam, delete, func, insert, or_, select, union_all, update
+from sqlalchemy import CompoundSelect, Connection, and_, bindparam, delete, func, or_, select, union_all, update
 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.runs.plans import write_plan
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
+from langchain_tiered_memory.sql.entry_rows import short_name
 from langchain_tiered_memory.sql.rows import insert_if_absent, lock_session
 from langchain_tiered_memory.sql.schema import (
     digest_of,
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef
     from langchain_tiered_memory.types.runs import RunState
 
-_AT_THE_START = {"started_at": 0.0, "finished_tasks": 0}
+_OF_RUN = ("started_at", "finished_tasks", "checkpoint_at", "checkpoint_seq")
+"""Columns of a run that `RunRow` has as they are; one that is damaged is as at the start."""
 _AS_STORED = ("state", "started_at", "first_seq", "finished_at", "last_seq", "number")
 """Columns of a task that `Task` has as they are."""
 
@@ -46,7 +48,7 @@ _AS_STORED = ("state", "started_at", "first_seq", "finished_at", "last_seq", "nu
 class RunRow:
     """A session as a run."""
 
-    started_at: float
+    started_at: float = 0.0
     """When its session was made."""
     phase: str | None = None
     finished_tasks: int = 0
@@ -87,22 +89,11 @@ def read_run(connection: Connection, ref: SessionRef) -> RunRow:
     if row is None:
         made = connection.scalar(select(sessions.c.created_at).where(sessions.c.key == ref.key))
         return RunRow(started_at=made if isinstance(made, float | int) else 0.0)
-    sound = _sound(connection, row)
-    return RunRow(
-        phase=rows.unpacked_or_none(sound["phase"]),
-        zones={unpacked(view): zone.value for view, zone in zones_in(connection, row).items()},
-        **{name: sound[name] for name in ("started_at", "finished_tasks", "checkpoint_at", "checkpoint_seq")},
-    )
-
-
-def _sound(connection: Connection, row: RowMapping) -> dict[str, Any]:
-    """The run's row, with a start of nothing in the place of each column that is damaged, which is noted."""
-    found = dict(row)
-    for error in damage_in(runs, row):
-        if error.column != "zones":
-            damage_of(connection).note(error)
-            found[error.column] = _AT_THE_START.get(error.column)
-    return found
+    values: dict[str, Any] = {name: row[name] for name in _OF_RUN} | {"phase": rows.unpacked_or_none(row["phase"])}
+    for error in damage_in(runs, {name: row[name] for name in (*_OF_RUN, "phase")}):
+        damage_of(connection).note(error)
+        del values[error.column]
+    return RunRow(zones={unpacked(view): zone.value for view, zone in zones_in(connection, row).items()}, **values)
 
 
 def zones_in(connection: Connection, row: RowMapping) -> dict[str, Zone]:
@@ -119,6 +110,18 @@ def task_of(row: Columns) -> Task:
     check(tasks, stored)
     depends_on = rows.names_in(tasks, row, "depends_on")
     return Task(id=unpacked(row["task_id"]), track=unpacked(row["track"]), depends_on=depends_on, **stored)
+
+
+def task_values(ref: SessionRef, task: Task) -> dict[str, Any]:
+    """The row of a task."""
+    return {
+        "session_key": ref.key,
+        "task_digest": digest_of_task(task.track, task.id),
+        "task_id": short_name(task.id, "task"),
+        "track": short_name(task.track, "track"),
+        "depends_on": rows.names_to_json(task.depends_on),
+        **{name: getattr(task, name) for name in _AS_STORED},
+    }
 
 
 def read_task(
@@ -168,19 +171,7 @@ def restore_tasks(connection: Connection, ref: SessionRef, state: RunState, *, t
     connection.execute(delete(tasks).where(mine, since))
     for part in chunks(list(named)):
         connection.execute(delete(tasks).where(mine, tasks.c.task_digest.in_(part)))
-    values = [
-        {
-            "session_key": ref.key,
-            "task_digest": digest,
-            "task_id": packed(task.id),
-            "track": packed(task.track),
-            "depends_on": rows.names_to_json(task.depends_on),
-            **{name: getattr(task, name) for name in _AS_STORED},
-        }
-        for digest, task in named.items()
-    ]
-    if values:
-        connection.execute(insert(tasks), values)
+    rows.insert_all(connection, tasks, [task_values(ref, task) for task in named.values()])
 
 
 def restore_pins(

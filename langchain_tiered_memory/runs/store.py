@@ -21,15 +21,14 @@ from langchain_tiered_memory.runs.run_rows import (
     restore_plans,
     restore_tasks,
     task_of,
+    task_values,
     zones_in,
 )
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.entry_rows import short_name
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch
 from langchain_tiered_memory.sql.schema import (
-    digest_of_task,
     entries,
     packed,
     runs,
@@ -118,7 +117,6 @@ class Runs(Room):
         queued instead; one that is there already stays as it is. One of another track comes to this one; with `alone`
         it is not looked at, and the name is this track's own.
         """
-        named = {"task_id": short_name(task_id, "task"), "track": short_name(track, "track")}
         with self.database.write() as connection:
             session = locked_session(connection, ref)
             locked_run(connection, ref, now)
@@ -126,29 +124,26 @@ class Runs(Room):
             if known is not None and (waits or known["state"] == "active"):
                 return task_of(dict(known))
             queued = known is not None and known["state"] == "waiting"
-            resting = rows.names_to_json(depends_on or ())
+            resting = tuple(depends_on or ())
             if known is not None and queued and depends_on is None:
-                resting = known["depends_on"]
+                resting = rows.names_in(tasks, known, "depends_on")
             # Times of starting tell which task is the current one: they rise, even where the clock stands or goes back.
             latest = select(func.max(tasks.c.started_at)).where(tasks.c.session_key == ref.key)
             before = connection.scalar(latest)
             if not isinstance(before, float | int):
                 before = None
-            values = named | {
-                "session_key": ref.key,
-                "task_digest": digest_of_task(track, task_id),
-                "state": "waiting" if waits else "active",
-                "depends_on": resting,
-                "started_at": now if before is None else max(now, math.nextafter(before, math.inf)),
-                "first_seq": known["first_seq"] if known is not None and not queued else session["next_seq"],
-                "finished_at": None,
-                "last_seq": None,
-                "number": 0,
-            }
+            task = Task(
+                id=task_id,
+                track=track,
+                state="waiting" if waits else "active",
+                depends_on=resting,
+                started_at=now if before is None else max(now, math.nextafter(before, math.inf)),
+                first_seq=known["first_seq"] if known is not None and not queued else session["next_seq"],
+            )
             if known is not None:
                 connection.execute(delete(tasks).where(_this(known)))
-            connection.execute(insert(tasks).values(values))
-            return task_of(values)
+            connection.execute(insert(tasks).values(task_values(ref, task)))
+            return task
 
     def finish_task(
         self, ref: SessionRef, task_id: str, now: float, *, track: str = DEFAULT_TRACK, alone: bool = False
