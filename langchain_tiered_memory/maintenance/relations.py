@@ -7,7 +7,6 @@ sessions and numbers are compared, and whether what is to be removed was left be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -180,28 +179,14 @@ def of_removals(connection: Connection) -> Iterator[Fault]:
         yield fault("wrong_removal", f"removal {one}", detail, remedy)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tombstones:
-    """What there is of forgotten messages, in short."""
-
-    sessions: Mapping[Any, Mapping[str, Any]]
-    """Rows of `ltm_forgotten_sessions`, by their key."""
-    by_digest: Mapping[bytes, Any]
-    newest: Mapping[Any, int]
-    """The highest number of a forgotten message, by the key of its session."""
-
-
 def of_tombstones(connection: Connection, secret: bytes) -> Iterator[Fault]:
     """Sessions and the tombstones of theirs; nothing without the key of the digests, which is named elsewhere."""
     if not secret:
         return
     kept = {row["key"]: dict(row) for row in connection.execute(select(forgotten_sessions)).mappings()}
     last = select(forgotten.c.forgotten_session, func.max(forgotten.c.seq)).group_by(forgotten.c.forgotten_session)
-    there = _Tombstones(
-        sessions=kept,
-        by_digest={as_bytes(row["digest"]): key for key, row in kept.items()},
-        newest={key: seq if type(seq) is int else 0 for key, seq in connection.execute(last)},
-    )
+    by_digest = {as_bytes(row["digest"]): key for key, row in kept.items()}
+    newest = {key: seq if type(seq) is int else 0 for key, seq in connection.execute(last)}
     columns = (sessions.c.key, sessions.c.digest, sessions.c.session_id, sessions.c.forgotten, sessions.c.next_seq)
     known: set[Any] = set()
     living: set[Any] = set()
@@ -211,30 +196,32 @@ def of_tombstones(connection: Connection, secret: bytes) -> Iterator[Fault]:
         if row["digest"] != digest_of(session_id):
             continue  # named already: which of the two is right has to be settled first
         digest = digest_of_session(secret, session_id)
-        right = there.by_digest.get(digest)
+        right = by_digest.get(digest)
         living.add(right)
         if row["forgotten"] != right:
             detail = "the messages that were forgotten of it are noted under another number"
-            yield fault("wrong_tombstones", session_id, detail, _reunited(there, row, right, digest))
-        yield from _of_next_number(session_id, sessions, row, there.newest.get(right, 0))
+            yield fault("wrong_tombstones", session_id, detail, _reunited(kept, newest, row, right, digest))
+        yield from _of_next_number(session_id, sessions, row, newest.get(right, 0))
     for key, one in kept.items():
         if key not in living:
-            yield from _of_next_number(f"forgotten session {key}", forgotten_sessions, one, there.newest.get(key, 0))
-    for key in sorted(set(there.newest) - set(kept) - known, key=str):
+            yield from _of_next_number(f"forgotten session {key}", forgotten_sessions, one, newest.get(key, 0))
+    for key in sorted(set(newest) - set(kept) - known, key=str):
         detail = "these messages were forgotten in a session of which nothing is known: they may come back"
         yield fault("orphan_tombstones", f"ltm_forgotten/{key}", detail)
 
 
-def _reunited(there: _Tombstones, session: Columns, right: object, digest: bytes) -> Remedy:
+def _reunited(
+    kept: Mapping[Any, object], newest: Mapping[Any, int], session: Columns, right: object, digest: bytes
+) -> Remedy:
     """What brings a session and the tombstones of its messages together again."""
     noted = session["forgotten"]
     if right is not None:
-        is_renumbered = noted in there.newest and noted not in there.sessions and right not in there.newest
+        is_renumbered = noted in newest and noted not in kept and right not in newest
         if is_renumbered:
             return change(forgotten_sessions, {"key": right}, {"key": noted})
-    elif noted in there.sessions:
+    elif noted in kept:
         return change(forgotten_sessions, {"key": noted}, {"digest": digest})
-    elif noted in there.newest:
+    elif noted in newest:
         return insert(forgotten_sessions).values(key=noted, digest=digest)
     return change(sessions, {"key": session["key"]}, {"forgotten": right})
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, and_, delete, func, select, update
 
 from langchain_tiered_memory.errors import DamagedFileError, NotFoundError
 from langchain_tiered_memory.runs.files.content_rows import (
-    Packed,
+    Kept,
     checksum_of,
     drop_unused,
     read_content,
@@ -124,7 +124,7 @@ class KeptFilePacking(KeptFileChanges):
                     found[checksum] = read_content(connection, ref.key, checksum)
         return found
 
-    def write_packed(self, ref: SessionRef, better: Mapping[str, Packed], dictionary: tuple[bytes, int] | None) -> int:
+    def write_packed(self, ref: SessionRef, better: Mapping[str, Kept], dictionary: tuple[bytes, int] | None) -> int:
         """Keep contents in another form; returns the bytes saved.
 
         A content that went to hot meanwhile stays as it is. Where one is gone, nothing is written: the dictionary may
@@ -148,7 +148,7 @@ class KeptFilePacking(KeptFileChanges):
             for checksum, kept in changed.items():
                 replace_content(connection, ref.key, checksum, kept)
             drop_unused(connection, ref.key, ())
-        return sum(sizes[checksum] - len(kept.payload) for checksum, kept in changed.items())
+        return sum(sizes[checksum] - len(kept["payload"]) for checksum, kept in changed.items())
 
     def drop_content(self, ref: SessionRef, checksum: str) -> None:
         """Let a damaged content go: its files get it again when they are read."""
