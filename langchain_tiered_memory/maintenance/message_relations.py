@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, RowMapping, and_, insert, select
 
 from langchain_tiered_memory.items.values import digest_of_place, expiry_of, kept, namespace_of
-from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, change, fault, fits, largest, mend
+from langchain_tiered_memory.maintenance.remedies import Fault, Known, change, fault, fits, largest, mend
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.entry_rows import open_values, seal_of_row
@@ -123,25 +123,17 @@ def _of_open_calls(
     known: Known, row: dict[str, Any], left: list[str], kept: dict[str, dict[str, Any]]
 ) -> Iterator[Fault]:
     """The rows of a message's calls without a result, and the mark in its own row, against its calls and its group."""
-    table, what = schema.open_calls, unpacked(row["message_id"])
-    marked, why = {"open_calls": schema.WAITS if left else None}, f"say not that {len(left)} calls have no result"
-    yield from known.differing(schema.entries, row, marked, kind="wrong_open_calls", what=what, why=why)
-    track = unpacked(row["track"])
-    right = {one["call_digest"]: one for one in open_values(row["session_key"], row["seq"], track=track, calls=left)}
-    for digest in sorted(set(kept) | set(right)):
-        remedy: Remedy
-        if kept.get(digest) == right.get(digest):
-            continue
-        if digest not in right:
-            detail = "a call waits that has its result, or is none of its calls"
-            remedy = mend(table, kept[digest], None)
-        elif digest not in kept:
-            detail = f"its call {unpacked(right[digest]['call'])} has no result, and does not wait for one"
-            remedy = insert(table).values(right[digest])
-        else:
-            detail = "a call waits under another name, or on another track"
-            remedy = mend(table, right[digest], right[digest])
-        yield known.fault("wrong_open_calls", f"{what}/{digest}", detail, remedy)
+    key, seq, mark = row["session_key"], row["seq"], schema.WAITS if left else None
+    right = open_values(key, seq, track=unpacked(row["track"]), calls=left)
+    if row["open_calls"] == mark and kept == {one["call_digest"]: one for one in right}:
+        return
+    detail = f"{len(left)} of its calls have no result, and what is noted to wait for one are {len(kept)}, or others"
+    anew = (
+        change(schema.open_calls, {"session_key": key, "seq": seq}, None),
+        mend(schema.entries, row, {"open_calls": mark}),
+        *([insert(schema.open_calls).values(right)] if right else []),
+    )
+    yield known.fault("wrong_open_calls", unpacked(row["message_id"]), detail, anew)
 
 
 def _unsealed(known: Known, row: dict[str, Any], payload_digest: Callable[[str], str | None]) -> dict[str, Any] | None:

@@ -74,10 +74,10 @@ class Relations(Room):
             elif remedy is not None:
                 try:
                     with self.database.write() as connection:
-                        connection.execute(remedy)
+                        for changed in remedy if isinstance(remedy, tuple) else (remedy,):
+                            connection.execute(changed)
                 except StorageError as error:  # another row has that key already: the fault stays, and is named again
-                    why = f"cannot be mended: {error}"
-                    self.database.damage.note(DamagedRowError(str(remedy.table), "", "key", why))
+                    self.database.damage.note(DamagedRowError("a row", "", "key", f"cannot be mended: {error}"))
 
     def seal(self, ref: SessionRef) -> None:
         """Seal the messages of a session that have no seal: those from before seals, and those that lost theirs."""

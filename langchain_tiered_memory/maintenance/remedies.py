@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
-Remedy: TypeAlias = "Update | Delete | Insert | Callable[[], object]"
-"""What mends a fault: a change of rows, or what makes them anew."""
+Change: TypeAlias = "Update | Delete | Insert"
+Remedy: TypeAlias = "Change | tuple[Change, ...] | Callable[[], object]"
+"""What mends a fault: a change of rows, several in one transaction, or what makes them anew."""
 
 
 def change(table: Table, key: Mapping[str, Any], values: dict[str, Any] | None) -> Update | Delete:
