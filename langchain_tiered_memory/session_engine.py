@@ -85,6 +85,12 @@ class SessionEngine:
         """The session as the stores know it; `None` while it has no message."""
         return self.runtime.store.transcript.find(self.session_id)
 
+    def made(self) -> SessionRef:
+        """The session, made where it does not exist: to append no message is to make it."""
+        runtime = self.checked
+        append = runtime.store.transcript.append
+        return append(self.session_id, (), user=self.user, title=self.title, now=runtime.now()).ref
+
     def found(self) -> tuple[SqlStore, SessionRef | None]:
         """The stores and `ref`, for a handle of the session's owner."""
         return self.checked.store, self.ref

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.runs.checkpoints import checkpoint
 from langchain_tiered_memory.runs.restore import restore
-from langchain_tiered_memory.runs.tasks import finish_task, start_task
 from langchain_tiered_memory.settings import CheckpointSettings, Settings
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of, store_of
 from tests.run_builders import outcome, runtime_of
@@ -36,7 +35,7 @@ def prepare(where: str) -> dict[str, str]:
         named = {}
         for name in ("a", "b"):
             for number in range(20):
-                start_task(runtime, "r", f"{name}{number}", track=name)
+                memory.session("r", track=name).start_task(f"{name}{number}")
             store_of(memory).runs.set_phase(ref_of(session), name, 1.0)
             for number in range(20):
                 session.pin(f"{'q' if name == 'a' else 'a'}{number}")
@@ -75,12 +74,12 @@ def _round(memory: TieredMemory, named: dict[str, str], name: str) -> Iterator[t
     yield "checkpoint", made.id
     ref = ref_of(memory.session("s"))
     kept = outcome(why=name)
-    before = store.plans.read(ref, "view")
+    before = store.transcript.kept_view(ref, "view").plan
     plan = f'{{"border": 1, "v": 0, "why": "{name}"}}'
     assert store.outcomes.swap(ref, "view", plan, border=1, now=1.0, outcome=kept, plan_before=before, keep=5)
     yield "swap", name
-    start_task(runtime, "s", name, track="main")
-    finished, _ = finish_task(runtime, "s", name, track="main")
+    memory.session("s").start_task(name)
+    finished = memory.session("s").finish_task(name)
     yield "finished", (finished.id, finished.number)
     for one in ("b", "a"):
         restore(runtime, "r", named[one])

@@ -8,11 +8,13 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import select
+
 from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.runtime import SqlStore
-from langchain_tiered_memory.sql import encryption
+from langchain_tiered_memory.sql import encryption, schema
 from langchain_tiered_memory.summaries.facts.reading import fact_id
-from langchain_tiered_memory.types.drafts import Appended, Incoming, SummaryPlan, Written
+from langchain_tiered_memory.types.drafts import Appended, Incoming, Removed, SummaryPlan, Written
 from langchain_tiered_memory.types.records import Draft, Fact, FactKind, PassageDraft, SessionRef, Spent, Summary
 
 if TYPE_CHECKING:
@@ -44,6 +46,37 @@ def open_store(where: str | Path | None = None, *, busy_seconds: float = 20.0) -
         group_rule=lambda drafts, first_seq, waiting: assign_groups(drafts, first_seq, open_calls=waiting),
         encryption_key=key_of_tests if str(where).endswith(ENCRYPTED) else None,
     )
+
+
+def open_calls(store: SqlStore, ref: SessionRef) -> dict[int, tuple[str, ...]]:
+    """The calls of a session's messages that have no result, by the number of the message."""
+    rows = schema.open_calls.c
+    query = select(rows.seq, rows.call).where(rows.session_key == ref.key).order_by(rows.seq, rows.call)
+    found: dict[int, tuple[str, ...]] = {}
+    with store.database.read() as connection:
+        for seq, call in connection.execute(query):
+            found[seq] = (*found.get(seq, ()), schema.unpacked(call))
+    return found
+
+
+def forget_messages(store: SqlStore, ref: SessionRef, message_ids: Sequence[str], *, track: str = "main") -> Removed:
+    """Remove messages, as `named` means them; those that are not there are left out."""
+    meant = store.transcript.named(ref, message_ids, track=track)
+    seqs = sorted(entry.seq for entry in meant.values())
+    return _carried_out(store, {ref.key: seqs} if seqs else {})
+
+
+def forget_session(store: SqlStore, ref: SessionRef) -> Removed:
+    """Remove a session whole."""
+    return _carried_out(store, {ref.key: ()})
+
+
+def _carried_out(store: SqlStore, targets: dict[int, Sequence[int]]) -> Removed:
+    removal = store.removal.begin(targets, now=NOW)
+    for target in targets:
+        store.removal.carry_out(removal, target)
+    store.removal.finish([removal], now=NOW)
+    return store.removal.removed(removal)
 
 
 def incoming(text: str = "hello", message_id: str | None = None, **changes: object) -> Incoming:

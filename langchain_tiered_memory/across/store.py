@@ -6,7 +6,6 @@ of anybody else's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,7 +14,7 @@ from sqlalchemy import and_, func, select, tuple_
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.entry_rows import ENTRY_COLUMNS
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.schema import digest_of, entries, facts, packed, sessions, unpacked
 from langchain_tiered_memory.summaries.facts.rows import fact_of
 from langchain_tiered_memory.transcript.append import chunks
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement
 
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef
 
 MOST_SESSIONS = 500
@@ -37,12 +35,8 @@ _MOST_FACTS = 5000
 _MOST_UNREAD = 1000
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Across:
+class Across(Room):
     """Reads the sessions of a user."""
-
-    database: Database
 
     def sessions(self, user: str, *, besides: str | None = None) -> list[SessionRef]:
         """The user's sessions that have messages, those spoken in last first, without the one named `besides`."""

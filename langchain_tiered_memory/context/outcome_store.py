@@ -15,7 +15,7 @@ from langchain_tiered_memory.runs.run_rows import locked_session
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, read_json
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import lock_session
 from langchain_tiered_memory.sql.schema import digest_of, entries, outcomes, packed, plans, storable, unpacked
 from langchain_tiered_memory.transcript.outbox import write_down
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.reports import Event
     from langchain_tiered_memory.sql.column_forms import Columns
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
 
@@ -122,12 +121,8 @@ class StoredOutcome:
     """`None` where the view was not changed, and as above."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Outcomes:
+class Outcomes(Room):
     """Reads and writes outcomes. Each method is one transaction."""
-
-    database: Database
 
     def swap(
         self,
@@ -263,8 +258,7 @@ class Outcomes:
         )
         if up_to is not None:
             query = query.where(entries.c.seq <= up_to)
-        with self.database.read() as connection:
-            return int(connection.scalar(query) or 0)
+        return self._count(query)
 
 
 def _repeats(one: Outcome, last: Outcome) -> bool:

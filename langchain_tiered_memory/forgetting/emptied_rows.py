@@ -31,7 +31,7 @@ _HIGHEST = 2**63 - 1
 """Of the numbers that a database can keep; a damaged number, a text, is beyond it on SQLite."""
 
 
-_KEPT_FILES = (file_tiers, kept_files, file_contents, file_dictionaries)
+_OF_A_RUN = (runs, checkpoints, outcomes, events, file_tiers, kept_files, file_contents, file_dictionaries)
 
 
 def drop_emptied_tasks(connection: Connection, key: int, belonged: Collection[tuple[str, str]]) -> list[int]:
@@ -93,22 +93,13 @@ def numbers_before(connection: Connection, key: int, end: int) -> list[int]:
 
 
 def blank_what_is_older(connection: Connection, key: int) -> None:
-    """Take what was said of a session whose earlier messages are gone: all but the tasks of those that it has."""
+    """Take what was said of a session whose earlier messages, or all, are gone: all but the tasks of those it has."""
     named = select(entries.c.task, entries.c.track).where(entries.c.session_key == key, entries.c.task.is_not(None))
     left = [digest_of_task(unpacked(row.track), unpacked(row.task)) for row in connection.execute(named.distinct())]
-    for table in (runs, checkpoints, outcomes, events, *_KEPT_FILES):
+    for table in _OF_A_RUN:
         connection.execute(delete(table).where(table.c.session_key == key))
     mine = tasks.c.session_key == key
     there = list(connection.scalars(select(tasks.c.task_digest).where(mine)))
     for part in chunks([one for one in there if one not in left]):
         connection.execute(delete(tasks).where(mine, tasks.c.task_digest.in_(part)))
-    connection.execute(update(sessions).where(sessions.c.key == key).values(title=None))
-
-
-def blank_if_empty(connection: Connection, key: int) -> None:
-    """Take title, phase, tasks, checkpoints and outcomes of a session that has no message left."""
-    if connection.scalar(select(entries.c.seq).where(entries.c.session_key == key).limit(1)) is not None:
-        return
-    for table in (runs, tasks, checkpoints, outcomes, *_KEPT_FILES):
-        connection.execute(delete(table).where(table.c.session_key == key))
     connection.execute(update(sessions).where(sessions.c.key == key).values(title=None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, selec
 from langchain_tiered_memory.context.outcome_store import cut_outcomes
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.forgetting.emptied_rows import (
-    blank_if_empty,
     blank_what_is_older,
     drop_emptied_tasks,
     ends_of,
@@ -25,7 +24,7 @@ from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable_or
 from langchain_tiered_memory.sql.entry_rows import drop_open, unanswered, write_open
 from langchain_tiered_memory.sql.postgresql import vacuum
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_session
 from langchain_tiered_memory.sql.schema import (
     checkpoints,
@@ -47,34 +46,31 @@ from langchain_tiered_memory.sql.schema import (
 from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages, drop_facts_of_summaries
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import ancestors, drop_passages, drop_touches, touched_by
-from langchain_tiered_memory.transcript.entry_reads import read_named
 from langchain_tiered_memory.transcript.tombstones import bury
 from langchain_tiered_memory.types.drafts import Begun, Removed
-from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef, SummaryState
+from langchain_tiered_memory.types.records import SessionRef, SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from langchain_tiered_memory.sql.database import Database
 
-_OF_A_RUN = tuple(
-    table
-    for table in metadata.sorted_tables
-    if "session_key" in table.c and table not in (entries, revisions, passages, summaries)
-)
-"""Tables whose rows go with their session, uncounted."""
-_BESIDES = {"facts": facts, "files": kept_files, "checkpoints": checkpoints}
-_COUNTED = ("entries", "revisions", "summaries", "passages", *_BESIDES, "items")
+_OF_A_SESSION = tuple(table for table in metadata.sorted_tables if "session_key" in table.c)
+"""Tables whose rows go with their session."""
+_COUNTED = {
+    "entries": entries,
+    "revisions": revisions,
+    "summaries": summaries,
+    "passages": passages,
+    "facts": facts,
+    "files": kept_files,
+    "checkpoints": checkpoints,
+}
 _KEPT_SECONDS = 86_400.0
 """How long a finished removal is kept, for whoever began it while somebody else finished it."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(Room):
     """Removes, and makes the bytes go too where the database can."""
-
-    database: Database
 
     def begin(self, targets: Mapping[int, Sequence[int]], *, now: float, user: str | None = None) -> int:
         """Write down what is about to be removed, before anything is; returns the removal's number.
@@ -127,15 +123,13 @@ class Removal:
             seqs = list(connection.scalars(select(removal_targets.c.seq).where(mine).order_by(removal_targets.c.seq)))
             if row is not None and seqs:
                 end = -seqs[0] if isinstance(seqs[0], int) else 0
-                before = _besides(connection, target)
-                done = (
+                before = _counts(connection, target)
+                if end > 0:
                     self._remove_up_to(connection, row, end)
-                    if end > 0
-                    else self._remove_messages(connection, row, seqs)
-                )
-                left = _besides(connection, target)
-                counted = {name: removals.c[name] + getattr(done, name) for name in _COUNTED}
-                counted |= {name: removals.c[name] + before[name] - left[name] for name in _BESIDES}
+                else:
+                    self._remove_messages(connection, row, seqs)
+                left = _counts(connection, target)
+                counted = {name: removals.c[name] + before[name] - left[name] for name in _COUNTED}
                 connection.execute(update(removals).where(removals.c.key == removal).values(counted))
             connection.execute(delete(removal_targets).where(mine))
 
@@ -157,10 +151,10 @@ class Removal:
         """What a removal took so far, whoever carried it out."""
         with self.database.read() as connection:
             row = connection.execute(select(removals).where(removals.c.key == removal)).mappings().one_or_none()
-        return Removed(**{name: row[name] for name in _COUNTED}) if row is not None else Removed()
+        return Removed(**{name: row[name] for name in (*_COUNTED, "items")}) if row is not None else Removed()
 
-    def messages(self, ref: SessionRef, message_ids: Sequence[str], *, track: str = DEFAULT_TRACK) -> Removed:
-        """Remove messages, as `EntryReads.named` means them, with all that hangs on them.
+    def _remove_messages(self, connection: Connection, row: RowMapping, seqs: Sequence[int]) -> None:
+        """Remove messages with all that hangs on them.
 
         That is their revisions, every summary above them with the facts that were read for it, all index rows, and the
         files they touched, contents that are kept of these included.
@@ -170,56 +164,36 @@ class Removal:
         of that time lose what may quote or name them, and can no longer be undone. So do tasks that had no other
         messages, and, with the last message, all that was said of the session itself.
         """
-        with self.database.write() as connection:
-            row = lock_session(connection, ref.key)
-            if row is None:
-                return Removed()
-            meant = read_named(connection, ref, message_ids, track=track)
-            return self._remove_messages(connection, row, sorted(entry.seq for entry in meant.values()))
-
-    def session(self, ref: SessionRef) -> Removed:
-        """Remove a session whole."""
-        with self.database.write() as connection:
-            # Whoever appends at this moment comes before the removal, or makes the session anew after it.
-            row = lock_session(connection, ref.key)
-            return self._remove_session(connection, row) if row is not None else Removed()
-
-    def _remove_messages(self, connection: Connection, row: RowMapping, seqs: Sequence[int]) -> Removed:
-        ref, removed = rows.session_ref(row), Removed()
+        ref, is_less = rows.session_ref(row), False
         for part in chunks(list(seqs)):
             bury(connection, self.database.forgetting_key, row, entries.c.seq.in_(part))
-            removed += _remove_entries(connection, ref, part)
+            is_less |= _remove_entries(connection, ref, part)
         connection.execute(delete(plans).where(plans.c.session_key == ref.key))
-        if removed.entries:
-            blank_if_empty(connection, ref.key)
+        left = select(entries.c.seq).where(entries.c.session_key == ref.key).limit(1)
+        if is_less and connection.execute(left).first() is None:
+            blank_what_is_older(connection, ref.key)
         advance_epoch(connection, ref.key)
-        return removed
 
-    def _remove_up_to(self, connection: Connection, row: RowMapping, end: int) -> Removed:
+    def _remove_up_to(self, connection: Connection, row: RowMapping, end: int) -> None:
         """Remove a session as it was when its next message would have got the number `end`."""
         if not has_messages_since(connection, row["key"], end):
-            return self._remove_session(connection, row)
-        removed = self._remove_messages(connection, row, numbers_before(connection, row["key"], end))
+            self._remove_session(connection, row)
+            return
+        self._remove_messages(connection, row, numbers_before(connection, row["key"], end))
         blank_what_is_older(connection, row["key"])
-        return removed
 
-    def _remove_session(self, connection: Connection, row: RowMapping) -> Removed:
+    def _remove_session(self, connection: Connection, row: RowMapping) -> None:
         key = row["key"]
         bury(connection, self.database.forgetting_key, row, None)
-        index_rows, _ = drop_passages(connection, passages.c.session_key == key)
-        counts: dict[str, int] = {}
-        for name, table in (("entries", entries), ("revisions", revisions), ("summaries", summaries)):
-            counts[name] = connection.execute(delete(table).where(table.c.session_key == key)).rowcount
-        for table in _OF_A_RUN:
+        drop_passages(connection, passages.c.session_key == key)
+        for table in _OF_A_SESSION:
             connection.execute(delete(table).where(table.c.session_key == key))
         connection.execute(delete(sessions).where(sessions.c.key == key))
-        return Removed(**counts, passages=index_rows, session_ids=(rows.session_ref(row).session_id,))
 
     def erase_traces(self) -> tuple[str, ...]:
         """Make removed rows leave no bytes behind; returns the places where that cannot be promised."""
         if self.database.dialect != "sqlite":
-            tables = [table.name for table in (sessions, entries, revisions, passages, summaries, *_OF_A_RUN)]
-            tables += [items.name, item_vectors.name]
+            tables = [table.name for table in (sessions, *_OF_A_SESSION, items, item_vectors)]
             with self.database.outside_transaction() as connection:
                 skipped = vacuum(connection, tables)
             left = ("PostgreSQL: dead rows in data files until they are overwritten, the log, replicas and backups",)
@@ -240,25 +214,20 @@ class Removal:
         return ()
 
 
-def _besides(connection: Connection, key: int) -> dict[str, int]:
-    """How many facts, kept files and checkpoints a session has."""
+def _counts(connection: Connection, key: int) -> dict[str, int]:
+    """How many rows a session has of what a removal counts."""
     counts = {
         name: select(func.count()).select_from(table).where(table.c.session_key == key)
-        for name, table in _BESIDES.items()
+        for name, table in _COUNTED.items()
     }
     return {name: int(connection.scalar(query) or 0) for name, query in counts.items()}
 
 
-def uproot(connection: Connection, summary_ids: Sequence[str]) -> tuple[int, int]:
-    """Remove summaries and everything above them; what they covered is free again.
-
-    Returns:
-        How many summaries went, and how many index rows.
-    """
+def uproot(connection: Connection, summary_ids: Sequence[str]) -> None:
+    """Remove summaries and everything above them; what they covered is free again."""
     above = ancestors(connection, summary_ids)
-    index_rows = 0
     for part in chunks(above):
-        index_rows += drop_passages(connection, passages.c.summary_id.in_(part))[0]
+        drop_passages(connection, passages.c.summary_id.in_(part))
         connection.execute(update(entries).where(entries.c.summary_id.in_(part)).values(summary_id=None))
         below = summaries.c.parent_id.in_(part)
         superseded = and_(below, summaries.c.state == SummaryState.SUPERSEDED)
@@ -267,26 +236,23 @@ def uproot(connection: Connection, summary_ids: Sequence[str]) -> tuple[int, int
     drop_facts_of_summaries(connection, above)
     for part in chunks(above):
         connection.execute(delete(summaries).where(summaries.c.id.in_(part)))
-    return len(above), index_rows
 
 
-def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[int]) -> Removed:
+def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[int]) -> bool:
+    """Remove some messages; whether any was there."""
     mine = and_(entries.c.session_key == ref.key, entries.c.seq.in_(list(wanted)))
     columns = ("seq", "message_id", "tokens", "summary_id", "group_seq", "task", "track")
     found = connection.execute(select(*(entries.c[name] for name in columns)).where(mine)).all()
     if not found:
-        return Removed()
+        return False
     seqs = [row.seq for row in found]
     # Those of one summary are many: each is named once.
-    covering = list(dict.fromkeys(row.summary_id for row in found if row.summary_id is not None))
-    gone_summaries, index_rows = uproot(connection, covering)
+    uproot(connection, list(dict.fromkeys(row.summary_id for row in found if row.summary_id is not None)))
     drop_facts_of_messages(connection, ref.key, seqs)
     gone, terms = drop_passages(
         connection, and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(seqs))
     )
-    old = connection.execute(
-        delete(revisions).where(revisions.c.session_key == ref.key, revisions.c.seq.in_(seqs))
-    ).rowcount
+    connection.execute(delete(revisions).where(revisions.c.session_key == ref.key, revisions.c.seq.in_(seqs)))
     connection.execute(delete(entries).where(mine))
     drop_open(connection, ref.key, seqs)
     forget_files(connection, ref.key, touched_by(connection, ref.key, seqs))
@@ -308,7 +274,7 @@ def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[in
             last_at=newest,
         )
     )
-    return Removed(entries=len(seqs), revisions=old, summaries=gone_summaries, passages=index_rows + gone)
+    return True
 
 
 def _open_again(connection: Connection, ref: SessionRef, heads: set[int]) -> None:

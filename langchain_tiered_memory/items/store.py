@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, or_, select, true, update
@@ -23,7 +22,7 @@ from langchain_tiered_memory.items.values import (
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import insert_all, insert_if_absent
 from langchain_tiered_memory.sql.schema import digest_of, item_vectors, items, packed, unpacked
 from langchain_tiered_memory.transcript.append import chunks
@@ -31,18 +30,13 @@ from langchain_tiered_memory.transcript.append import chunks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from langchain_tiered_memory.sql.database import Database
 
 _NEWEST_FIRST = (items.c.updated_at.desc(), items.c.key.desc())
 _PAGE = 500
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(Room):
     """Reads and writes items."""
-
-    database: Database
 
     def read(self, reach: Reach, places: Sequence[Place], *, now: float) -> dict[Place, StoredItem]:
         """The items at these places that are there and have not expired."""

@@ -1,6 +1,6 @@
 """Examines one session for `verify()`: its totals, and what is wrong with each message, summary and fact.
 
-Facts are read again from messages and summaries without a model, and written anew where they differ.
+What is derived is derived again, without a model, and written anew where it differs.
 """
 
 from __future__ import annotations
@@ -8,9 +8,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.maintenance.inspection import index_rows
+from langchain_tiered_memory.maintenance.remedies import Fault
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
@@ -19,10 +22,9 @@ from langchain_tiered_memory.summaries.derived_checks import (
     Coverage,
     coverage_of,
     derived_again,
-    entry_problems,
-    same_passages,
+    entry_faults,
     source_identity,
-    summary_problems,
+    summary_faults,
 )
 from langchain_tiered_memory.summaries.facts.rows import as_stored
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_of_summary_again, read_all
@@ -38,6 +40,9 @@ Seen: TypeAlias = Callable[[int], None]
 """Told how many more messages were looked at."""
 _ESTIMATES: tuple[Literal["cl100k_base", "o200k_base"], ...] = ("cl100k_base", "o200k_base")
 """What counted where tiktoken's encodings were not at hand."""
+_MENDED_BY_DISCARDING = frozenset(
+    {"wrong_coverage", "summary_changed", "sources_changed", "missing_parent", "wrong_state"}
+)
 
 
 @dataclass(slots=True)
@@ -48,39 +53,33 @@ class Tally:
     tokens: int = 0
     passages: int = 0
     terms: int = 0
+    summaries: int = 0
     under: dict[str, list[tuple[str, bytes | None]]] = field(default_factory=dict)
     """Ids and identities of what says that it stands under a summary, until all that the summary names was seen."""
     coverages: dict[str, Coverage] = field(default_factory=dict)
     """By summary: of a long history its messages' texts are never held together."""
-    problems: list[Problem] = field(default_factory=list)
-    mend_entries: list[Entry] = field(default_factory=list)
-    mend_summaries: list[Summary] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
     last_at: float | None = None
-    other_counts: int = 0
-    """Of another counter than ours: right or wrong, ours cannot say."""
-    recount_entries: list[Entry] = field(default_factory=list)
-    recount_summaries: list[Summary] = field(default_factory=list)
+    recounts: list[Callable[[], object]] = field(default_factory=list)
+    """What counts anew what another counter than ours counted: right or wrong, ours cannot say."""
 
 
-def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> tuple[Tally, int]:
+def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> Tally:
     """`examined`, looked at twice where something seems wrong: what others are just writing is no fault."""
-    tally, count = examined(runtime, ref, seen=seen)
-    if tally.problems:
-        first = tally.problems
-        tally, count = examined(runtime, ref)
-        tally.problems = [problem for problem in tally.problems if problem in first]
-        suspects = {problem.what for problem in tally.problems}
-        tally.mend_entries = [one for one in tally.mend_entries if f"{ref.session_id}/{one.id}" in suspects]
-        tally.mend_summaries = [one for one in tally.mend_summaries if f"{ref.session_id}/{one.id}" in suspects]
-    return tally, count
+    tally = examined(runtime, ref, seen=seen)
+    if tally.faults:
+        first = {fault.problem for fault in tally.faults}
+        tally = examined(runtime, ref)
+        tally.faults = [fault for fault in tally.faults if fault.problem in first]
+    return tally
 
 
-def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> tuple[Tally, int]:
-    """What one session's rows add up to and what is wrong with them; and its number of summaries."""
+def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> Tally:
+    """What one session's rows add up to and what is wrong with them."""
     inspection = runtime.store.inspection
     kept = inspection.summary_rows(ref)
     summaries = {summary.id: summary for summary, _, _ in kept}
-    tally = Tally()
+    tally = Tally(summaries=len(summaries))
     pages = inspection.counted_pages(ref)
     while page := next(pages, []):
         _examine_page(runtime, ref, page, summaries, tally)
@@ -92,22 +91,17 @@ def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) 
     for start in range(0, len(kept), _PAGE):
         _examine_summaries(runtime, ref, kept[start : start + _PAGE], summaries, tally)
     kept_totals = runtime.store.transcript.totals(ref)
+    problems: list[Problem] = []
     for name in ("entries", "tokens", "passages", "terms", "last_at"):
         if kept_totals and kept_totals[name] != getattr(tally, name):
             detail = f"{name}: {kept_totals[name]} kept, {getattr(tally, name)} counted"
-            tally.problems.append(Problem(kind="wrong_total", what=ref.session_id, detail=detail))
-    tally.problems += _run_problems(runtime, ref)
-    tally.problems += fact_problems(runtime, ref, summaries.values())
-    return tally, len(summaries)
-
-
-def _run_problems(runtime: Runtime, ref: SessionRef) -> list[Problem]:
-    """What is wrong with the files that a session touched."""
-    found: list[Problem] = []
-    for seq in runtime.store.inspection.orphan_touches(ref):
+            problems.append(Problem(kind="wrong_total", what=ref.session_id, detail=detail))
+    for seq in inspection.orphan_touches(ref):
         detail = "files are noted that a message touched which is gone"
-        found.append(Problem(kind="orphan_file_access", what=f"{ref.session_id}/{seq}", detail=detail))
-    return found
+        problems.append(Problem(kind="orphan_file_access", what=f"{ref.session_id}/{seq}", detail=detail))
+    problems += fact_problems(runtime, ref, summaries.values())
+    tally.faults += map(Fault, problems)
+    return tally
 
 
 def _examine_page(
@@ -118,29 +112,28 @@ def _examine_page(
     tally: Tally,
 ) -> None:
     rows = runtime.store.inspection.passages_of(ref, seqs=[entry.seq for entry, _ in page])
-    by_seq: dict[int, list[int]] = {}
-    for place, row in enumerate(rows):
-        by_seq.setdefault(row.seq, []).append(place)
+    by_seq: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_seq.setdefault(row["seq"], []).append(row)
         tally.passages += 1
-        tally.terms += row.terms.count(" ") + 1
+        tally.terms += str(row["terms"]).count(" ") + 1
     for entry, mark in page:
-        mine = [rows[place] for place in by_seq.get(entry.seq, ())]
         again = derived_again(entry, counter=runtime.counter, passage_words=runtime.settings.recall.passage_words)
         is_ours = again is None or _is_ours(runtime, entry, mark, again.draft.tokens)
-        found = entry_problems(
-            entry, again, passages=mine, summary_ids=summaries.keys(), where=ref.session_id, is_ours=is_ours
-        )
+        is_indexed = again is None or by_seq.get(entry.seq, []) == index_rows(ref, entry, again.passages)
+        found = entry_faults(entry, again, is_indexed=is_indexed, is_ours=is_ours)
+        tally.faults += _faults(ref, entry, found, partial(_write_again, runtime, ref, entry))
         if not is_ours:
-            tally.other_counts += 1
-            tally.recount_entries.append(entry)
+            tally.recounts.append(partial(_write_again, runtime, ref, entry, is_indexed=True))
         tally.last_at = entry.at if tally.last_at is None else max(tally.last_at, entry.at)
-        tally.problems += found
-        if found:
-            tally.mend_entries.append(entry)
         tally.entries += 1
         tally.tokens += entry.tokens
-        if entry.summary_id is not None:
+        if entry.summary_id is not None and entry.summary_id in summaries:
             _note_under(tally, summaries, entry.summary_id, entry.id, entry.text, track=entry.track)
+        elif entry.summary_id is not None:
+            what, lost = f"{ref.session_id}/{entry.id}", entry.summary_id
+            problem = Problem(kind="missing_summary", what=what, detail=f"its summary {lost} is gone", about=lost)
+            tally.faults.append(Fault(problem, partial(_let_go_of_lost, runtime, ref, lost)))
 
 
 def _examine_summaries(
@@ -151,32 +144,59 @@ def _examine_summaries(
     tally: Tally,
 ) -> None:
     for summary, kept_digest, mark in kept:
-        found = summary_problems(
+        again = partial(_write_summary_again, runtime, ref, summary)
+        found = summary_faults(
             summary,
             coverage=tally.coverages.get(summary.id) or coverage_of(summary, ()),
             summaries=summaries,
-            says=digest_of_summary(summary.text, summary.facts),
-            kept_digest=kept_digest,
-            where=ref.session_id,
+            is_changed=digest_of_summary(summary.text, summary.facts) != kept_digest,
         )
         if summary.state.finished:
             rows = runtime.store.inspection.passages_of(ref, summary_ids=[summary.id])
-            again = passage_drafts(summary.text, max_words=runtime.settings.recall.passage_words)
-            if not same_passages(rows, again):
-                detail = "its passages are not what its text gives"
-                found.append(Problem(kind="wrong_index_rows", what=f"{ref.session_id}/{summary.id}", detail=detail))
-            tokens = tokens_of_summary(runtime, summary)
-            if summary.facts:
-                pass  # its list of facts goes, and it is counted anew, when its facts are read
-            elif tokens != summary.tokens and mark == counter_mark(runtime.counter.fingerprint):
-                detail = f"{summary.tokens} tokens stored, {tokens} counted"
-                found.append(Problem(kind="wrong_count", what=f"{ref.session_id}/{summary.id}", detail=detail))
+            drafts = passage_drafts(summary.text, max_words=runtime.settings.recall.passage_words)
+            if rows != index_rows(ref, summary, drafts):
+                found.append(("wrong_index_rows", "its passages are not what its text gives, or not in its place"))
+            # Its list of facts goes, and it is counted anew, when its facts are read.
+            tokens = summary.tokens if summary.facts else runtime.counter.count_text(summary.text)
+            if tokens != summary.tokens and mark == counter_mark(runtime.counter.fingerprint):
+                found.append(("wrong_count", f"{summary.tokens} tokens stored, {tokens} counted"))
             elif tokens != summary.tokens:
-                tally.other_counts += 1
-                tally.recount_summaries.append(summary)
-        tally.problems += found
-        if found:
-            tally.mend_summaries.append(summary)
+                tally.recounts.append(partial(again, is_indexed=True))
+        is_broken = any(kind in _MENDED_BY_DISCARDING for kind, _ in found)
+        discarded = partial(runtime.store.inspection.discard_summaries, [summary.id])
+        tally.faults += _faults(ref, summary, found, discarded if is_broken else again)
+
+
+def _faults(
+    ref: SessionRef, owner: Entry | Summary, found: Iterable[tuple[str, str]], remedy: Callable[[], object]
+) -> list[Fault]:
+    """Faults of a message or a summary, by kind and detail, with what mends them all."""
+    what = f"{ref.session_id}/{owner.id}"
+    return [Fault(Problem(kind=kind, what=what, detail=detail), remedy) for kind, detail in found]
+
+
+def _write_again(runtime: Runtime, ref: SessionRef, entry: Entry, *, is_indexed: bool = False) -> None:
+    """Derive anew what follows from a message that is what it was; its index rows too, unless `is_indexed`."""
+    again = derived_again(entry, counter=runtime.counter, passage_words=runtime.settings.recall.passage_words)
+    if again is not None and again.draft.digest == entry.digest:
+        runtime.store.inspection.mend_entry(ref, entry.seq, again.draft)
+        if not is_indexed:
+            runtime.store.inspection.replace_passages(ref, entry, again.passages)
+
+
+def _write_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary, *, is_indexed: bool = False) -> None:
+    """As `_write_again`, for a summary."""
+    if not is_indexed:
+        drafts = passage_drafts(summary.text, max_words=runtime.settings.recall.passage_words)
+        runtime.store.inspection.replace_passages(ref, summary, drafts)
+    if summary.state.finished:
+        tokens, counter = runtime.counter.count_text(summary.text), runtime.counter.fingerprint
+        runtime.store.inspection.recount_summary(summary, tokens=tokens, counter=counter)
+
+
+def _let_go_of_lost(runtime: Runtime, ref: SessionRef, summary_id: str) -> None:
+    if not runtime.store.tree.by_id(ref, [summary_id]):
+        runtime.store.inspection.discard_summaries([summary_id])
 
 
 def _note_under(
@@ -202,11 +222,6 @@ def _end_coverages(tally: Tally, summaries: Mapping[str, Summary]) -> None:
         else:
             more = ", ".join(one for one, _ in under[:3])
             tally.coverages[summary_id] = replace(seen, differs=seen.differs or f"it does not name {more}")
-
-
-def tokens_of_summary(runtime: Runtime, summary: Summary) -> int:
-    """What a summary counts: its text."""
-    return runtime.counter.count_text(summary.text)
 
 
 def _is_ours(runtime: Runtime, entry: Entry, mark: int | None, tokens: int) -> bool:
@@ -253,7 +268,7 @@ def note_of_unread(runtime: Runtime, refs: Iterable[SessionRef]) -> tuple[str, .
 
 def mend_facts(runtime: Runtime, ref: SessionRef, problems: Iterable[Problem], *, every: bool = False) -> None:
     """Read facts again where they differ, and those that wait; `every`: those of all the session's summaries."""
-    wrong = [problem.about for problem in problems if problem.kind == "wrong_facts" and problem.about]
+    wrong = [problem.about for problem in problems if problem.kind == "wrong_facts"]
     runtime.store.facts.unsettle(ref, None if every else wrong)
     read_all(runtime, ref)
 

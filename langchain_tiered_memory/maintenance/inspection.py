@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, func, select, text, update
@@ -11,19 +10,25 @@ from langchain_tiered_memory.errors import NotOurDatabaseError
 from langchain_tiered_memory.forgetting.row_removal import uproot
 from langchain_tiered_memory.sql import entry_rows, rows
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_every_session, lock_session
-from langchain_tiered_memory.sql.schema import entries, files, open_calls, passages, sessions, summaries, unpacked
+from langchain_tiered_memory.sql.schema import entries, files, passages, sessions, summaries
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
-from langchain_tiered_memory.transcript.derived_rows import TERM_COUNT, drop_passages, drop_touches, write_touches
+from langchain_tiered_memory.transcript.derived_rows import (
+    TERM_COUNT,
+    drop_passages,
+    drop_touches,
+    passage_values,
+    summary_passages,
+    write_touches,
+)
 from langchain_tiered_memory.types.drafts import FileTouch, counter_mark
-from langchain_tiered_memory.types.records import Draft, Entry, Passage, PassageDraft, SessionRef, Summary
+from langchain_tiered_memory.types.records import Draft, Entry, PassageDraft, SessionRef, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from langchain_tiered_memory.sql.database import Database
 
 _PAGE = 500
 
@@ -32,12 +37,8 @@ DERIVED = ("role", "name", "text", "tokens", "counter", "calls", "answers")
 """Columns of a message that follow from its payload."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(Room):
     """Looks at rows as they are; judges nothing."""
-
-    database: Database
 
     def sessions(self) -> list[tuple[SessionRef, dict[str, Any]]]:
         """Every session that can be read, with its running figures."""
@@ -68,15 +69,6 @@ class Inspection:
             page = readable(connection, found, lambda row: (entry_rows.entry(row), row["counter"]))
         return page, found[-1]["seq"] if found and isinstance(found[-1]["seq"], int) else None
 
-    def open_calls(self, ref: SessionRef) -> dict[int, tuple[str, ...]]:
-        """The calls of a session's messages that have no result, by the number of the message."""
-        query = select(open_calls.c.seq, open_calls.c.call).where(open_calls.c.session_key == ref.key)
-        found: dict[int, tuple[str, ...]] = {}
-        with self.database.read() as connection:
-            for seq, call in connection.execute(query.order_by(open_calls.c.seq, open_calls.c.call)):
-                found[seq] = (*found.get(seq, ()), unpacked(call))
-        return found
-
     def summary_rows(self, ref: SessionRef) -> list[tuple[Summary, str, int | None]]:
         """A session's summaries with the digest kept of what each says, and the mark of what counted it."""
         query = select(summaries).where(summaries.c.session_key == ref.key)
@@ -88,19 +80,15 @@ class Inspection:
 
     def passages_of(
         self, ref: SessionRef, *, seqs: Sequence[int] = (), summary_ids: Sequence[str] = ()
-    ) -> list[Passage]:
-        """Index rows of these entries and of these summaries, in order."""
-        of_summaries = [passages.c.summary_id.in_(part) for part in chunks(list(summary_ids))]
-        of_entries = [
-            and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(part))
-            for part in chunks(list(seqs))
-        ]
-        found: list[Passage] = []
+    ) -> list[dict[str, Any]]:
+        """Index rows of these entries and of these summaries, in order, as `passage_values` gives them."""
+        of_entries = and_(passages.c.session_key == ref.key, passages.c.level == 0)
+        wanted = [and_(of_entries, passages.c.seq.in_(part)) for part in chunks(list(seqs))]
+        wanted += [passages.c.summary_id.in_(part) for part in chunks(list(summary_ids))]
+        query = select(*(column for column in passages.c if column.name not in ("id", "vector")))
+        query = query.order_by(passages.c.level, passages.c.seq, passages.c.part)
         with self.database.read() as connection:
-            for condition in of_entries + of_summaries:
-                query = select(passages).where(condition)
-                found += readable(connection, connection.execute(query).mappings(), derived_rows.passage)
-        return sorted(found, key=lambda one: (one.level, one.seq, one.part))
+            return [dict(row) for which in wanted for row in connection.execute(query.where(which)).mappings()]
 
     def orphan_touches(self, ref: SessionRef) -> list[int]:
         """Numbers of messages that are gone while the files that they touched are still noted."""
@@ -137,13 +125,11 @@ class Inspection:
 
     def entry_count(self) -> int:
         """All messages."""
-        with self.database.read() as connection:
-            return int(connection.scalar(select(func.count()).select_from(entries)) or 0)
+        return self._count(select(func.count()).select_from(entries))
 
     def passage_count(self) -> int:
         """All index rows."""
-        with self.database.read() as connection:
-            return int(connection.scalar(select(func.count()).select_from(passages)) or 0)
+        return self._count(select(func.count()).select_from(passages))
 
     def damaged_database(self) -> str | None:
         """What the database's own check says is wrong with its file, or `None`."""
@@ -194,22 +180,13 @@ class Inspection:
 
     def replace_passages(self, ref: SessionRef, owner: Entry | Summary, drafts: Sequence[PassageDraft]) -> None:
         """Write an owner's index rows anew."""
+        condition = passages.c.summary_id == owner.id
+        if isinstance(owner, Entry):
+            condition = and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq == owner.seq)
         with self.database.write() as connection:
             lock_session(connection, ref.key)
-            if isinstance(owner, Entry):
-                condition: Any = and_(
-                    passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq == owner.seq
-                )
-                level, seq, summary_id, at, track, kind = 0, owner.seq, None, owner.at, owner.track, owner.kind
-            else:
-                condition = passages.c.summary_id == owner.id
-                level, seq, summary_id, at = owner.level, owner.last_seq, owner.id, owner.last_at
-                track, kind = owner.track or "", "summary"
             drop_passages(connection, condition)
-            found = derived_rows.passage_values(
-                ref.key, drafts, level=level, seq=seq, summary_id=summary_id, track=track, kind=kind, at=at
-            )
-            insert_all(connection, passages, found)
+            insert_all(connection, passages, index_rows(ref, owner, drafts))
 
     def drop_orphan_passages(self, ids: Sequence[int]) -> None:
         """Remove index rows without an owner."""
@@ -264,3 +241,11 @@ class Inspection:
                 uproot(connection, part)
             for key in sorted(owners):
                 advance_epoch(connection, key)
+
+
+def index_rows(ref: SessionRef, owner: Entry | Summary, drafts: Sequence[PassageDraft]) -> list[dict[str, Any]]:
+    """The index rows that a message or a summary should have."""
+    if isinstance(owner, Entry):
+        place: dict[str, Any] = {"track": owner.track, "kind": owner.kind, "at": owner.at}
+        return passage_values(ref.key, drafts, seq=owner.seq, **place)
+    return summary_passages(ref.key, owner, drafts)

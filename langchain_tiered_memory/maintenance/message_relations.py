@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, RowMapping, and_, select
+from sqlalchemy import Connection, RowMapping, and_, insert, select
 
 from langchain_tiered_memory.items.values import digest_of_place, expiry_of, kept, namespace_of
-from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, fits, largest, mend
-from langchain_tiered_memory.reports import Problem
+from langchain_tiered_memory.maintenance.remedies import Fault, Known, change, fault, fits, largest, mend
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.entry_rows import open_values, seal_of_row
@@ -17,11 +16,11 @@ from langchain_tiered_memory.sql.rows import names_from_json, unpacked_or_none
 from langchain_tiered_memory.sql.schema import digest_of, item_vectors, items, packed, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 
-_SEALED = ("track", "at", "kind", "task", "digest", "message_id")
-"""Columns of a message that its seal covers, besides its place."""
+_SEALED = ("track", "at", "kind", "task", "digest")
+"""Columns of a message that its seal covers and others tell, besides its place."""
 
 
 def of_the_session(known: Known) -> Iterator[Fault]:
@@ -75,18 +74,18 @@ def of_messages(known: Known, payload_digest: Callable[[str], str | None]) -> It
             continue  # which of its columns is to be believed is not known
         if any(damage_in(entries, row)):
             continue
-        if row["id_digest"] != digest_of(what):
-            values = {"id_digest": digest_of(what)}
-            yield known.fault("wrong_id_digest", what, "it is not found by its id", mend(entries, row, values))
+        named = {"id_digest": digest_of(what)}
+        yield from known.differing(entries, row, named, kind="wrong_id_digest", what=what, why="is not that of its id")
         left = [one for one in names_from_json(row["calls"]) if packed(one) not in answered[row["group_seq"]]]
         yield from _of_open_calls(known, row, left, open_rows.get(row["seq"], {}))
         group = row["group_seq"]
         if group != row["seq"] and (group > row["seq"] or heads.get(group, row["track"]) != row["track"]):
             detail = f"it cannot belong to the group {group}"
             yield known.fault("wrong_group", what, detail, mend(entries, row, {"group_seq": row["seq"]}))
-        if row["revision"] != revised[row["seq"]]:
-            detail = f"{row['revision']} revisions noted, {revised[row['seq']]} kept"
-            yield known.fault("wrong_revision", what, detail, mend(entries, row, {"revision": revised[row["seq"]]}))
+        kept = {"revision": revised[row["seq"]]}
+        yield from known.differing(
+            entries, row, kept, kind="wrong_revision", what=what, why="is not the number of those kept"
+        )
     yield from _of_no_message(known, waiting=set(open_rows) - there, revised=set(revised) - set(heads))
 
 
@@ -114,7 +113,7 @@ def _open_rows(known: Known) -> dict[Any, dict[str, dict[str, Any]]]:
 def _of_no_message(known: Known, *, waiting: set[Any], revised: set[Any]) -> Iterator[Fault]:
     """Open calls and revisions whose message is not there."""
     for seq in sorted(waiting):
-        remedy = Remedy(schema.open_calls, {"session_key": known.session["key"], "seq": seq}, None)
+        remedy = change(schema.open_calls, {"session_key": known.session["key"], "seq": seq}, None)
         yield known.fault("orphan_open_call", seq, "calls wait for a result whose message is gone", remedy)
     for seq in sorted(revised):
         yield known.fault("orphan_revision", seq, "a revision is kept of a message that is gone or cannot be read")
@@ -124,47 +123,34 @@ def _of_open_calls(
     known: Known, row: dict[str, Any], left: list[str], kept: dict[str, dict[str, Any]]
 ) -> Iterator[Fault]:
     """The rows of a message's calls without a result, and the mark in its own row, against its calls and its group."""
-    table, what = schema.open_calls, unpacked(row["message_id"])
-    mark = schema.WAITS if left else None
-    if row["open_calls"] != mark:
-        detail = "it is marked as waiting" if mark is None else "it is not marked as waiting"
-        detail += f", and {len(left)} of its calls have no result"
-        yield known.fault("wrong_open_calls", what, detail, mend(schema.entries, row, {"open_calls": mark}))
-    track = unpacked(row["track"])
-    right = {one["call_digest"]: one for one in open_values(row["session_key"], row["seq"], track=track, calls=left)}
-    for digest in sorted(set(kept) | set(right)):
-        if kept.get(digest) == right.get(digest):
-            continue
-        key = {"session_key": row["session_key"], "call_digest": digest, "seq": row["seq"]}
-        if digest not in right:
-            detail, remedy = "a call waits that has its result, or is none of its calls", Remedy(table, key, None)
-        elif digest not in kept:
-            detail = f"its call {unpacked(right[digest]['call'])} has no result, and does not wait for one"
-            remedy = Remedy(table, key, right[digest], absent=True)
-        else:
-            detail, remedy = "a call waits under another name, or on another track", Remedy(table, key, right[digest])
-        yield known.fault("wrong_open_calls", f"{what}/{digest}", detail, remedy)
+    key, seq, mark = row["session_key"], row["seq"], schema.WAITS if left else None
+    right = open_values(key, seq, track=unpacked(row["track"]), calls=left)
+    if row["open_calls"] == mark and kept == {one["call_digest"]: one for one in right}:
+        return
+    detail = f"{len(left)} of its calls have no result, and what is noted to wait for one are {len(kept)}, or others"
+    anew = (
+        change(schema.open_calls, {"session_key": key, "seq": seq}, None),
+        mend(schema.entries, row, {"open_calls": mark}),
+        *([insert(schema.open_calls).values(right)] if right else []),
+    )
+    yield known.fault("wrong_open_calls", unpacked(row["message_id"]), detail, anew)
 
 
 def _unsealed(known: Known, row: dict[str, Any], payload_digest: Callable[[str], str | None]) -> dict[str, Any] | None:
     """The one column that, set to what another table says of the message, makes the seal fit: what was damaged."""
-    passages = schema.passages
+    passages, entries = schema.passages, schema.entries
     mine = and_(passages.c.session_key == row["session_key"], passages.c.level == 0, passages.c.seq == row["seq"])
     copies = [dict(one) for one in known.connection.execute(select(passages).where(mine)).mappings()]
-    candidates: dict[str, list[Any]] = {name: [one[name] for one in copies] for name in ("track", "at", "kind")}
-    others = select(schema.entries.c.track, schema.entries.c.kind, schema.entries.c.task).distinct()
-    for track, kind, task in known.connection.execute(others.where(schema.entries.c.session_key == row["session_key"])):
-        candidates["track"].append(track)
-        candidates["kind"].append(kind)
-        candidates.setdefault("task", [None]).append(task)
-    candidates["kind"].append(None)
-    candidates["task"] += [one["task_id"] for one in known.rows(schema.tasks)]
+    others = select(entries.c.track, entries.c.kind, entries.c.task).distinct()
+    others = others.where(entries.c.session_key == row["session_key"])
     says = payload_digest(str(row["payload"]))
-    candidates["digest"] = [says]
+    told: list[Mapping[Any, Any]] = [*copies, *known.connection.execute(others).mappings()]
+    told += [
+        {"kind": None, "task": None, "digest": says},
+        *({"task": one["task_id"]} for one in known.rows(schema.tasks)),
+    ]
     for name in _SEALED:
-        for value in dict.fromkeys(candidates.get(name, ())):
-            if value is None and name not in ("kind", "task"):
-                continue
+        for value in dict.fromkeys(one[name] for one in told if name in one):
             if fits(known.session["digest"], row | {name: value}):
                 return {name: value}
     agreed = [(one["track"], one["at"], one["kind"]) == (row["track"], row["at"], row["kind"]) for one in copies]
@@ -186,7 +172,9 @@ def of_items(connection: Connection) -> Iterator[Fault]:
             yield from _of_expiry(row)
             yield from _of_vectors(row, sorted(parts.get(row["key"], ()), key=str))
     for key in sorted(parts.keys() - known, key=str):
-        yield _fault("wrong_item_vectors", key, "there is no such item", Remedy(item_vectors, {"item": key}, None))
+        yield fault(
+            "wrong_item_vectors", f"item {key}", "there is no such item", change(item_vectors, {"item": key}, None)
+        )
 
 
 def _of_owner(row: RowMapping) -> Iterator[Fault]:
@@ -196,10 +184,10 @@ def _of_owner(row: RowMapping) -> Iterator[Fault]:
     place = digest_of_place(owner, namespace, unpacked(row["name"]))
     if row["digest"] != place or kept(namespace) != row["namespace"]:
         detail = "its owner, namespace and name are not those that it was put with"
-        yield _fault("wrong_item", row["key"], detail, None)
+        yield fault("wrong_item", f"item {row['key']}", detail, None)
     elif row["owner_digest"] != right:
         detail = "it is not found by its owner"
-        yield _fault("wrong_item", row["key"], detail, mend(items, row, {"owner_digest": right}))
+        yield fault("wrong_item", f"item {row['key']}", detail, mend(items, row, {"owner_digest": right}))
 
 
 def _of_expiry(row: RowMapping) -> Iterator[Fault]:
@@ -207,17 +195,13 @@ def _of_expiry(row: RowMapping) -> Iterator[Fault]:
     if (given is None) != (expires is None) or (expires is not None and expires < row["created_at"]):
         right = expiry_of(given, row["updated_at"])
         detail = "when it expires is not what its time to live says"
-        yield _fault("wrong_expiry", row["key"], detail, mend(items, row, {"expires_at": right}))
+        yield fault("wrong_expiry", f"item {row['key']}", detail, mend(items, row, {"expires_at": right}))
 
 
 def _of_vectors(row: RowMapping, parts: list[int]) -> Iterator[Fault]:
     if row["embedder"] is None and parts:
-        remedy = Remedy(item_vectors, {"item": row["key"]}, None)
-        yield _fault("wrong_item_vectors", row["key"], "it has vectors, and is to be read", remedy)
+        remedy = change(item_vectors, {"item": row["key"]}, None)
+        yield fault("wrong_item_vectors", f"item {row['key']}", "it has vectors, and is to be read", remedy)
     elif parts != list(range(len(parts))):
         detail = "some of its vectors are missing: it is read again"
-        yield _fault("wrong_item_vectors", row["key"], detail, mend(items, row, {"embedder": None}))
-
-
-def _fault(kind: str, key: object, detail: str, remedy: Remedy | None) -> Fault:
-    return Fault(Problem(kind=kind, what=f"item {key}", detail=detail), remedy)
+        yield fault("wrong_item_vectors", f"item {row['key']}", detail, mend(items, row, {"embedder": None}))

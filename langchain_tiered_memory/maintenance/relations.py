@@ -7,21 +7,22 @@ sessions and numbers are compared, and whether what is to be removed was left be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Delete, Insert, Table, Update, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, Table, and_, func, insert, select, update
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
-from langchain_tiered_memory.maintenance.message_relations import of_items, of_messages, of_the_session
+from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
 from langchain_tiered_memory.maintenance.remedies import (
     PAGE,
     Fault,
     Known,
     Remedy,
     as_kept,
+    change,
+    fault,
     fits,
-    primary_key,
     remedy_for,
 )
 from langchain_tiered_memory.maintenance.run_relations import (
@@ -31,12 +32,11 @@ from langchain_tiered_memory.maintenance.run_relations import (
     of_outcomes,
     of_the_run,
 )
-from langchain_tiered_memory.maintenance.summary_relations import of_facts, of_passages, of_plans, of_summaries
-from langchain_tiered_memory.reports import Problem
+from langchain_tiered_memory.maintenance.summary_relations import of_facts, of_plans, of_summaries
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import Columns, damage_in, key_of
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import lock_session
 from langchain_tiered_memory.sql.schema import (
     digest_of,
@@ -50,103 +50,34 @@ from langchain_tiered_memory.sql.schema import (
 from langchain_tiered_memory.transcript.tombstones import as_bytes, digest_of_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
 
 _OF_A_SESSION = tuple(table for table in schema.metadata.sorted_tables if "session_key" in table.c)
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Relations:
+class Relations(Room):
     """Looks at rows as the driver gives them; reads none of them as a record."""
 
-    database: Database
-
-    def misshapen(self) -> list[Fault]:
-        """Columns of any row that hold what cannot be there."""
-        found: list[Fault] = []
-        for table in schema.metadata.sorted_tables:
-            with self.database.read() as connection:
-                for row in connection.execute(as_kept(table).execution_options(yield_per=PAGE)).mappings():
-                    found += [_misshapen(table, row, error) for error in damage_in(table, row)]
-        return found
-
-    def of_no_session(self) -> list[Fault]:
-        """Rows that name a session which does not exist; and whose key was damaged, where a seal can tell."""
-        found: list[Fault] = []
+    def look(self, *checks: Callable[[Connection], Iterable[Fault]]) -> list[Fault]:
+        """What these checks find, in one state of the database."""
         with self.database.read() as connection:
-            there = {row["key"]: dict(row) for row in connection.execute(select(schema.sessions)).mappings()}
-            for table in _OF_A_SESSION:
-                keys = set(connection.scalars(select(table.c.session_key).distinct())) - set(there)
-                found += [_orphans(connection, table, key, there) for key in sorted(keys, key=str)]
-        return found
-
-    def of_the_forgotten(self) -> list[Fault]:
-        """What is known of forgotten messages, and removals that were begun."""
-        with self.database.read() as connection:
-            return [*of_removals(connection), *of_tombstones(connection, self.database.forgetting_key)]
-
-    def of_vectors(self, fingerprint: str | None) -> list[Fault]:
-        """Passages whose vector is said to be in no index that there is; and removals of what is still there."""
-        passages, removed = schema.passages, schema.removed_vectors
-        found: list[Fault] = []
-        with self.database.read() as connection:
-            if fingerprint is not None:
-                foreign = and_(passages.c.vector.is_not(None), passages.c.vector != fingerprint[:32])
-                for one in connection.scalars(select(passages.c.id).where(foreign)):
-                    problem = Problem(
-                        kind="wrong_vector_mark", what=str(one), detail="no embedder of that name is known"
-                    )
-                    found.append(Fault(problem, Remedy(passages, {"id": one}, {"vector": None})))
-            alive = select(removed.c.passage_id).join(passages, passages.c.id == removed.c.passage_id)
-            for one in connection.scalars(alive):
-                detail = "its vector is noted for removal, and its passage is there"
-                problem = Problem(kind="wrong_removal", what=str(one), detail=detail)
-                found.append(Fault(problem, Remedy(removed, {"passage_id": one}, None)))
-        return found
-
-    def of_items(self) -> list[Fault]:
-        """What items of LangGraph's store, and their vectors, say of each other."""
-        with self.database.read() as connection:
-            return list(of_items(connection))
-
-    def of_session(
-        self, ref: SessionRef, *, plan_border: Callable[[str], int | None], payload_digest: Callable[[str], str | None]
-    ) -> list[Fault]:
-        """What one session's rows say of each other.
-
-        The two functions give the border in a plan's JSON, and the digest of what a payload says; `None` where
-        it cannot be read.
-        """
-        with self.database.read() as connection:
-            query = select(schema.sessions).where(schema.sessions.c.key == ref.key)
-            session = connection.execute(query).mappings().one_or_none()
-            if session is None:
-                return []
-            known = Known(connection, dict(session), ref.session_id)
-            return [
-                *of_the_session(known),
-                *of_messages(known, payload_digest),
-                *of_passages(known),
-                *of_summaries(known),
-                *of_facts(known),
-                *of_plans(known, plan_border),
-                *of_the_run(known),
-                *of_checkpoints(known),
-                *of_outcomes(known, plan_border),
-                *of_files(known),
-                *of_kept_files(known),
-            ]
+            return [found for check in checks for found in check(connection)]
 
     def mend(self, faults: Sequence[Fault]) -> None:
-        """Apply the remedies of these faults, each in a transaction of its own: one that fails leaves its fault."""
-        for fault in faults:
-            if fault.remedy is not None:
-                self._apply(fault.remedy)
+        """Apply the remedies of these faults, each by itself: one that fails leaves its fault."""
+        for remedy in dict.fromkeys(one.remedy for one in faults):
+            if callable(remedy):
+                remedy()
+            elif remedy is not None:
+                try:
+                    with self.database.write() as connection:
+                        for changed in remedy if isinstance(remedy, tuple) else (remedy,):
+                            connection.execute(changed)
+                except StorageError as error:  # another row has that key already: the fault stays, and is named again
+                    self.database.damage.note(DamagedRowError("a row", "", "key", f"cannot be mended: {error}"))
 
     def seal(self, ref: SessionRef) -> None:
         """Seal the messages of a session that have no seal: those from before seals, and those that lost theirs."""
@@ -161,42 +92,77 @@ class Relations:
                     sealed = {"seal": seal_of_row(session["digest"], row)}
                     connection.execute(update(entries).where(mine, entries.c.seq == row["seq"]).values(sealed))
 
-    def _apply(self, remedy: Remedy) -> None:
-        table = remedy.table
-        mine = and_(*(table.c[name] == value for name, value in remedy.key.items()))
-        change: Insert | Update | Delete
-        if remedy.values is None:
-            change = delete(table).where(mine)
-        else:
-            change = (insert(table) if remedy.absent else update(table).where(mine)).values(remedy.values)
-        try:
-            with self.database.write() as connection:
-                connection.execute(change)
-        except StorageError as error:  # another row has that key already: the fault stays, and is named again
-            self.database.damage.note(DamagedRowError(table.name, str(remedy.key), "key", f"cannot be mended: {error}"))
+
+def misshapen(connection: Connection, *, discard: Callable[[list[Any]], object]) -> Iterator[Fault]:
+    """Columns of any row that hold what cannot be there; `discard` removes summaries that nobody can read."""
+    for table in schema.metadata.sorted_tables:
+        for row in connection.execute(as_kept(table).execution_options(yield_per=PAGE)).mappings():
+            for error in damage_in(table, row):
+                remedy: Remedy | None = remedy_for(table, error.column, row)
+                if remedy is None and table is schema.summaries:
+                    remedy = partial(discard, [row["id"]])
+                what = f"{table.name}/{key_of(table, row)}/{error.column}"
+                yield fault("damaged_row", what, f"its {error.column} {error.why}", remedy)
 
 
-def _misshapen(table: Table, row: Columns, error: DamagedRowError) -> Fault:
-    what = f"{table.name}/{key_of(table, row)}/{error.column}"
-    problem = Problem(kind="damaged_row", what=what, detail=f"its {error.column} {error.why}")
-    remedy = remedy_for(table, primary_key(table, row), error.column, row)
-    return Fault(problem, remedy, row["id"] if table is schema.summaries else None)
+def of_no_session(connection: Connection) -> Iterator[Fault]:
+    """Rows that name a session which does not exist; and whose key was damaged, where a seal can tell."""
+    there = {row["key"]: dict(row) for row in connection.execute(select(schema.sessions)).mappings()}
+    for table in _OF_A_SESSION:
+        for key in sorted(set(connection.scalars(select(table.c.session_key).distinct())) - set(there), key=str):
+            detail = f"its rows are of session {key}, which does not exist"
+            yield fault("orphan_rows", f"{table.name}/{key}", detail, _brought_home(connection, table, key, there))
 
 
-def _orphans(connection: Connection, table: Table, key: object, there: dict[Any, dict[str, Any]]) -> Fault:
-    detail = f"its rows are of session {key}, which does not exist"
-    problem = Problem(kind="orphan_rows", what=f"{table.name}/{key}", detail=detail)
-    messages = select(schema.entries).where(schema.entries.c.session_key == key).limit(1)
-    row = connection.execute(messages).mappings().one_or_none()
+def _brought_home(connection: Connection, table: Table, key: object, there: dict[Any, dict[str, Any]]) -> Remedy | None:
+    """What becomes of rows of a session that does not exist: its messages say by their seals whose they are."""
+    theirs, entries = {"session_key": key}, schema.entries
+    row = connection.execute(select(entries).where(entries.c.session_key == key).limit(1)).mappings().one_or_none()
     if row is None:
-        return Fault(problem, Remedy(table, {"session_key": key}, None) if table is not schema.revisions else None)
+        return change(table, theirs, None) if table is not schema.revisions else None
     owner = next((one for one in there.values() if fits(one["digest"], row)), None)
     if owner is None:
-        return Fault(problem, None)
-    has_others = select(schema.entries.c.seq).where(schema.entries.c.session_key == owner["key"]).limit(1)
+        return None
+    has_others = select(entries.c.seq).where(entries.c.session_key == owner["key"]).limit(1)
     if connection.execute(has_others).first() is None and type(key) is int:
-        return Fault(problem, Remedy(schema.sessions, {"key": owner["key"]}, {"key": key}))
-    return Fault(problem, Remedy(table, {"session_key": key}, {"session_key": owner["key"]}))
+        return change(schema.sessions, {"key": owner["key"]}, {"key": key})
+    return change(table, theirs, {"session_key": owner["key"]})
+
+
+def of_vectors(connection: Connection, fingerprint: str | None) -> Iterator[Fault]:
+    """Passages whose vector is said to be in no index that there is; and removals of what is still there."""
+    passages, removed = schema.passages, schema.removed_vectors
+    marked = select(passages.c.id).where(passages.c.vector.is_not(None), passages.c.vector != str(fingerprint)[:32])
+    for one in connection.scalars(marked) if fingerprint is not None else ():
+        remedy = change(passages, {"id": one}, {"vector": None})
+        yield fault("wrong_vector_mark", one, "no embedder of that name is known", remedy)
+    for one in connection.scalars(select(removed.c.passage_id).join(passages, passages.c.id == removed.c.passage_id)):
+        detail = "its vector is noted for removal, and its passage is there"
+        yield fault("wrong_removal", one, detail, change(removed, {"passage_id": one}, None))
+
+
+def of_session(
+    connection: Connection,
+    ref: SessionRef,
+    *,
+    plan_border: Callable[[str], int | None],
+    payload_digest: Callable[[str], str | None],
+) -> Iterator[Fault]:
+    """What one session's rows say of each other.
+
+    The two functions give the border in a plan's JSON, and the digest of what a payload says; `None` where it cannot be
+    read.
+    """
+    query = select(schema.sessions).where(schema.sessions.c.key == ref.key)
+    session = connection.execute(query).mappings().one_or_none()
+    if session is None:
+        return
+    known = Known(connection, dict(session), ref.session_id)
+    for check in (of_the_session, of_summaries, of_facts, of_the_run, of_checkpoints, of_files, of_kept_files):
+        yield from check(known)
+    yield from of_messages(known, payload_digest)
+    yield from of_plans(known, plan_border)
+    yield from of_outcomes(known, plan_border)
 
 
 def of_removals(connection: Connection) -> Iterator[Fault]:
@@ -205,24 +171,12 @@ def of_removals(connection: Connection) -> Iterator[Fault]:
     for one in connection.scalars(select(removal_targets.c.removal).distinct()):
         if type(one) is not int or one < 1 or (one in finished and finished[one] is None):
             continue
-        key = {"key": one}
+        detail = "what was to be forgotten is noted, and the removal is gone: it is begun again"
+        remedy: Remedy = insert(removals).values(key=one, begun_at=0.0)
         if one in finished:
-            detail, remedy = "it is said to be finished, and is not", Remedy(removals, key, {"finished_at": None})
-        else:
-            detail = "what was to be forgotten is noted, and the removal is gone: it is begun again"
-            remedy = Remedy(removals, key, key | {"begun_at": 0.0}, absent=True)
-        yield Fault(Problem(kind="wrong_removal", what=f"removal {one}", detail=detail), remedy)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tombstones:
-    """What there is of forgotten messages, in short."""
-
-    sessions: Mapping[Any, Mapping[str, Any]]
-    """Rows of `ltm_forgotten_sessions`, by their key."""
-    by_digest: Mapping[bytes, Any]
-    newest: Mapping[Any, int]
-    """The highest number of a forgotten message, by the key of its session."""
+            detail = "it is said to be finished, and is not"
+            remedy = change(removals, {"key": one}, {"finished_at": None})
+        yield fault("wrong_removal", f"removal {one}", detail, remedy)
 
 
 def of_tombstones(connection: Connection, secret: bytes) -> Iterator[Fault]:
@@ -231,11 +185,8 @@ def of_tombstones(connection: Connection, secret: bytes) -> Iterator[Fault]:
         return
     kept = {row["key"]: dict(row) for row in connection.execute(select(forgotten_sessions)).mappings()}
     last = select(forgotten.c.forgotten_session, func.max(forgotten.c.seq)).group_by(forgotten.c.forgotten_session)
-    there = _Tombstones(
-        sessions=kept,
-        by_digest={as_bytes(row["digest"]): key for key, row in kept.items()},
-        newest={key: seq if type(seq) is int else 0 for key, seq in connection.execute(last)},
-    )
+    by_digest = {as_bytes(row["digest"]): key for key, row in kept.items()}
+    newest = {key: seq if type(seq) is int else 0 for key, seq in connection.execute(last)}
     columns = (sessions.c.key, sessions.c.digest, sessions.c.session_id, sessions.c.forgotten, sessions.c.next_seq)
     known: set[Any] = set()
     living: set[Any] = set()
@@ -245,37 +196,37 @@ def of_tombstones(connection: Connection, secret: bytes) -> Iterator[Fault]:
         if row["digest"] != digest_of(session_id):
             continue  # named already: which of the two is right has to be settled first
         digest = digest_of_session(secret, session_id)
-        right = there.by_digest.get(digest)
+        right = by_digest.get(digest)
         living.add(right)
         if row["forgotten"] != right:
             detail = "the messages that were forgotten of it are noted under another number"
-            problem = Problem(kind="wrong_tombstones", what=session_id, detail=detail)
-            yield Fault(problem, _reunited(there, row, right, digest))
-        yield from _of_next_number(session_id, sessions, row, there.newest.get(right, 0))
+            yield fault("wrong_tombstones", session_id, detail, _reunited(kept, newest, row, right, digest))
+        yield from _of_next_number(session_id, sessions, row, newest.get(right, 0))
     for key, one in kept.items():
         if key not in living:
-            yield from _of_next_number(f"forgotten session {key}", forgotten_sessions, one, there.newest.get(key, 0))
-    for key in sorted(set(there.newest) - set(kept) - known, key=str):
+            yield from _of_next_number(f"forgotten session {key}", forgotten_sessions, one, newest.get(key, 0))
+    for key in sorted(set(newest) - set(kept) - known, key=str):
         detail = "these messages were forgotten in a session of which nothing is known: they may come back"
-        yield Fault(Problem(kind="orphan_tombstones", what=f"ltm_forgotten/{key}", detail=detail), None)
+        yield fault("orphan_tombstones", f"ltm_forgotten/{key}", detail)
 
 
-def _reunited(there: _Tombstones, session: Columns, right: object, digest: bytes) -> Remedy:
+def _reunited(
+    kept: Mapping[Any, object], newest: Mapping[Any, int], session: Columns, right: object, digest: bytes
+) -> Remedy:
     """What brings a session and the tombstones of its messages together again."""
     noted = session["forgotten"]
     if right is not None:
-        is_renumbered = noted in there.newest and noted not in there.sessions and right not in there.newest
+        is_renumbered = noted in newest and noted not in kept and right not in newest
         if is_renumbered:
-            return Remedy(forgotten_sessions, {"key": right}, {"key": noted})
-    elif noted in there.sessions:
-        return Remedy(forgotten_sessions, {"key": noted}, {"digest": digest})
-    elif noted in there.newest:
-        return Remedy(forgotten_sessions, {"key": noted}, {"key": noted, "digest": digest}, absent=True)
-    return Remedy(sessions, {"key": session["key"]}, {"forgotten": right})
+            return change(forgotten_sessions, {"key": right}, {"key": noted})
+    elif noted in kept:
+        return change(forgotten_sessions, {"key": noted}, {"digest": digest})
+    elif noted in newest:
+        return insert(forgotten_sessions).values(key=noted, digest=digest)
+    return change(sessions, {"key": session["key"]}, {"forgotten": right})
 
 
 def _of_next_number(what: str, table: Any, row: Columns, newest: int) -> Iterator[Fault]:  # noqa: ANN401
     if type(row["next_seq"]) is int and row["next_seq"] <= newest:
         detail = f"its next message would get the number {row['next_seq']}, and {newest} was forgotten"
-        problem = Problem(kind="wrong_next_number", what=what, detail=detail)
-        yield Fault(problem, Remedy(table, {"key": row["key"]}, {"next_seq": newest + 1}))
+        yield fault("wrong_next_number", what, detail, change(table, {"key": row["key"]}, {"next_seq": newest + 1}))

@@ -6,9 +6,24 @@ A damaged column gets a default value, or its row goes; nothing happens where on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Boolean, Connection, DefaultClause, Integer, Select, Table, select, type_coerce
+from sqlalchemy import (
+    Boolean,
+    Connection,
+    DefaultClause,
+    Delete,
+    Insert,
+    Integer,
+    Select,
+    Table,
+    Update,
+    and_,
+    delete,
+    select,
+    type_coerce,
+    update,
+)
 
 from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
@@ -16,30 +31,23 @@ from langchain_tiered_memory.sql.column_forms import Columns, damage_in
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """A change of one row that mends a fault."""
-
-    table: Table
-    key: dict[str, Any]
-    """The row, by its columns; several rows where these do not name one alone."""
-    values: dict[str, Any] | None
-    """What its columns get; `None`: the row goes, for it is made again or was of no use."""
-    absent: bool = False
-    """The row is not there: it is made, of these values alone."""
+Change: TypeAlias = "Update | Delete | Insert"
+Remedy: TypeAlias = "Change | tuple[Change, ...] | Callable[[], object]"
+"""What mends a fault: a change of rows, several in one transaction, or what makes them anew."""
 
 
-def mend(table: Table, row: Columns, values: dict[str, Any] | None) -> Remedy:
-    """The remedy that gives one row these values; `None`: the row goes."""
-    return Remedy(table, primary_key(table, row), values)
+def change(table: Table, key: Mapping[str, Any], values: dict[str, Any] | None) -> Update | Delete:
+    """Give the rows with this key these values; `None`: they go, for they are made again or were of no use."""
+    mine = and_(*(table.c[name] == value for name, value in key.items()))
+    return delete(table).where(mine) if values is None else update(table).where(mine).values(values)
 
 
-def primary_key(table: Table, row: Columns) -> dict[str, Any]:
-    """What names a row of a table."""
-    return {column.name: row[column.name] for column in table.primary_key}
+def mend(table: Table, row: Columns, values: dict[str, Any] | None) -> Update | Delete:
+    """`change` of one row."""
+    return change(table, {column.name: row[column.name] for column in table.primary_key}, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +55,12 @@ class Fault:
     """Something wrong, and what mends it, if anything does."""
 
     problem: Problem
-    remedy: Remedy | None
-    summary_id: Any = None
-    """A summary that is damaged beyond reading: it is discarded with all above it."""
+    remedy: Remedy | None = None
+
+
+def fault(kind: str, what: object, detail: str, remedy: Remedy | None = None) -> Fault:
+    """A fault of `what`."""
+    return Fault(Problem(kind=kind, what=str(what), detail=detail), remedy)
 
 
 _OF_USE: dict[str, tuple[dict[str, Any], str]] = {
@@ -112,24 +123,20 @@ of the forgotten and what is still to be forgotten stay.
 """
 
 
-def remedy_for(  # noqa: PLR0911 - a line per rule
-    table: Table, key: dict[str, Any], column: str, row: Columns
-) -> Remedy | None:
+def remedy_for(table: Table, column: str, row: Columns) -> Update | Delete | None:
     """What mends the damaged column of a row."""
-    if table is schema.entries and column == "at":
-        return None
-    if table is schema.entries and column == "group_seq":
-        return Remedy(table, key, {"group_seq": row["seq"]})
-    if table is schema.entries and column == "id_digest":
-        return Remedy(table, key, {"id_digest": schema.digest_of(schema.unpacked(row["message_id"]))})
-    if table is schema.sessions and column == "digest":
-        return Remedy(table, key, {"digest": schema.digest_of(schema.unpacked(row["session_id"]))})
-    if table is schema.tasks and column == "state":
-        return Remedy(table, key, {"state": "active" if row["finished_at"] is None else "finished"})
+    follows: Mapping[tuple[Table, str], Callable[[], Any]] = {
+        (schema.entries, "group_seq"): lambda: row["seq"],
+        (schema.entries, "id_digest"): lambda: schema.digest_of(schema.unpacked(row["message_id"])),
+        (schema.sessions, "digest"): lambda: schema.digest_of(schema.unpacked(row["session_id"])),
+        (schema.tasks, "state"): lambda: "active" if row["finished_at"] is None else "finished",
+    }
+    if (table, column) in follows:
+        return mend(table, row, {column: follows[table, column]()})
     starting = _starting(table) if _short(table) in _OF_USE else {}
     if column in starting:
-        return Remedy(table, key, {column: starting[column]})
-    return Remedy(table, key, None) if _short(table) in _DROPPED.split() else None
+        return mend(table, row, {column: starting[column]})
+    return mend(table, row, None) if _short(table) in _DROPPED.split() else None
 
 
 def as_kept(table: Table) -> Select[Any]:
@@ -160,7 +167,15 @@ class Known:
 
     def fault(self, kind: str, what: object, detail: str, remedy: Remedy | None = None) -> Fault:
         """A fault of this session."""
-        return Fault(Problem(kind=kind, what=f"{self.session_id}/{what}", detail=detail), remedy)
+        return fault(kind, f"{self.session_id}/{what}", detail, remedy)
+
+    def differing(
+        self, table: Table, row: Columns, right: Mapping[str, Any], *, kind: str, what: object, why: str
+    ) -> Iterator[Fault]:
+        """A fault where columns of a row are not `right`, which they get; `why` completes "its columns ..."."""
+        wrong = {name: value for name, value in right.items() if row[name] != value}
+        if wrong:
+            yield self.fault(kind, what, f"its {', '.join(wrong)} {why}", mend(table, row, wrong))
 
 
 def fits(session_digest: str, row: Columns) -> bool:

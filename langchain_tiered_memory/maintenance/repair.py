@@ -12,14 +12,12 @@ from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailab
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.forget import resume_removals
 from langchain_tiered_memory.items.searching import embed_items
-from langchain_tiered_memory.maintenance.examine import Tally, agreed, mend_facts, tokens_of_summary
+from langchain_tiered_memory.maintenance.examine import agreed, mend_facts
 from langchain_tiered_memory.maintenance.verify import counted, faults_of, general_faults, verify
 from langchain_tiered_memory.messages.file_accesses import touches_of
-from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.recall.indexing import brought_up, index_pending, report_outage, usable_index
 from langchain_tiered_memory.reports import DoctorReport, Problem, Progress, VerifyReport
-from langchain_tiered_memory.summaries.derived_checks import derived_again
 from langchain_tiered_memory.types.drafts import TOUCHING_ROLES
 
 if TYPE_CHECKING:
@@ -28,13 +26,10 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.maintenance.remedies import Fault
     from langchain_tiered_memory.protocols import VectorIndex
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.records import SessionRef, Summary
+    from langchain_tiered_memory.types.records import SessionRef
 
 _ROUNDS = 4
 """Of remedies: a key, then what hangs on it, then what is copied from that, and one to see that nothing is left."""
-_MENDED_BY_DISCARDING = frozenset(
-    {"wrong_coverage", "summary_changed", "sources_changed", "missing_parent", "wrong_state"}
-)
 
 
 def rebuild_index(runtime: Runtime, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
@@ -147,11 +142,9 @@ def _mend_faults(runtime: Runtime) -> None:
         faults: list[Fault] = general_faults(runtime)
         for ref, _ in inspection.sessions():
             faults += faults_of(runtime, ref)
-        broken = [fault for fault in faults if fault.remedy is None and fault.summary_id is not None]
-        if not broken and all(fault.remedy is None for fault in faults):
+        if all(fault.remedy is None for fault in faults):
             break
         relations.mend(faults)
-        inspection.discard_summaries([fault.summary_id for fault in broken])
         done |= {fault.problem for fault in faults}
     for ref, _ in inspection.sessions():
         relations.seal(ref)
@@ -175,54 +168,16 @@ def _mend_files(runtime: Runtime, ref: SessionRef) -> None:
 def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int], None] = lambda _: None) -> None:
     inspection = runtime.store.inspection
     for ref, _ in inspection.sessions():
-        tally, _ = agreed(runtime, ref, seen=seen)
-        _mend_session(runtime, ref, tally)
-        if recount:
-            _recount(runtime, ref, tally)
-        mend_facts(runtime, ref, tally.problems, every=recount)
+        tally = agreed(runtime, ref, seen=seen)
+        runtime.store.relations.mend(tally.faults)
+        for count_anew in tally.recounts if recount else ():
+            count_anew()
+        mend_facts(runtime, ref, (fault.problem for fault in tally.faults), every=recount)
     for ref, _ in inspection.sessions():
         inspection.drop_orphan_touches(ref)
     inspection.drop_orphan_passages(inspection.orphan_passages())
     for ref, _ in inspection.sessions():
         inspection.mend_totals(ref)
-
-
-def _mend_session(runtime: Runtime, ref: SessionRef, tally: Tally) -> None:
-    words = runtime.settings.recall.passage_words
-    for entry in tally.mend_entries:
-        again = derived_again(entry, counter=runtime.counter, passage_words=words)
-        if again is None or again.draft.digest != entry.digest:
-            continue  # only a message that is what it was can be read anew
-        runtime.store.inspection.mend_entry(ref, entry.seq, again.draft)
-        runtime.store.inspection.replace_passages(ref, entry, again.passages)
-    broken = {problem.what.rsplit("/", 1)[-1] for problem in tally.problems if problem.kind in _MENDED_BY_DISCARDING}
-    named = [problem.about for problem in tally.problems if problem.kind == "missing_summary"]
-    there = {summary.id for summary in runtime.store.tree.by_id(ref, named)}
-    lost = [one for one in named if one not in there]
-    discarded = [summary.id for summary in tally.mend_summaries if summary.id in broken]
-    runtime.store.inspection.discard_summaries(discarded + lost)
-    for summary in tally.mend_summaries:
-        if summary.id not in broken:
-            drafts = passage_drafts(summary.text, max_words=words)
-            runtime.store.inspection.replace_passages(ref, summary, drafts)
-            _recount_summary(runtime, summary)
-
-
-def _recount(runtime: Runtime, ref: SessionRef, tally: Tally) -> None:
-    """Count anew what another counter counted."""
-    words = runtime.settings.recall.passage_words
-    for entry in tally.recount_entries:
-        again = derived_again(entry, counter=runtime.counter, passage_words=words)
-        if again is not None and again.draft.digest == entry.digest:
-            runtime.store.inspection.mend_entry(ref, entry.seq, again.draft)
-    for summary in tally.recount_summaries:
-        _recount_summary(runtime, summary)
-
-
-def _recount_summary(runtime: Runtime, summary: Summary) -> None:
-    if summary.state.finished:
-        tokens, counter = tokens_of_summary(runtime, summary), runtime.counter.fingerprint
-        runtime.store.inspection.recount_summary(summary, tokens=tokens, counter=counter)
 
 
 def _mend_vectors(runtime: Runtime, problems: Sequence[Problem]) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from langchain_tiered_memory.context.outcome_store import outcome_of
 from langchain_tiered_memory.errors import CheckpointError, DamagedFileError, DamagedRowError
-from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, as_kept, mend
+from langchain_tiered_memory.maintenance.remedies import Fault, Known, as_kept, mend
 from langchain_tiered_memory.runs.checkpoint_store import copies_of
 from langchain_tiered_memory.runs.files.content_rows import checksum_of, unpack_row
 from langchain_tiered_memory.runs.files.disk import kind_of
@@ -49,14 +49,13 @@ def of_the_run(known: Known) -> Iterator[Fault]:
         .limit(1)
     ).one_or_none()
     values = {"checkpoint_at": newest and newest.at, "checkpoint_seq": newest and newest.last_seq}
-    is_told = not any(damage_in(runs, values))  # else the checkpoint is mended first
+    told = {} if any(damage_in(runs, values)) else values  # a damaged checkpoint is mended first
     most = max((task["number"] for task in done), default=0)
     for run in known.rows(runs):
-        if is_told and any(run[name] != value for name, value in values.items()):
-            yield known.fault("wrong_run", "run", "its newest checkpoint is another one", mend(runs, run, values))
-        if run["finished_tasks"] < most:
-            detail = f"{most} tasks were finished, {run['finished_tasks']} noted"
-            yield known.fault("wrong_run", "run", detail, mend(runs, run, {"finished_tasks": most}))
+        right = told | {"finished_tasks": max(most, run["finished_tasks"])}
+        yield from known.differing(
+            runs, run, right, kind="wrong_run", what="run", why="is not what its tasks and checkpoints say"
+        )
 
 
 def of_checkpoints(known: Known) -> Iterator[Fault]:
@@ -73,12 +72,11 @@ def of_checkpoints(known: Known) -> Iterator[Fault]:
         if made_of != known.session["session_id"]:
             named = select(schema.sessions.c.key).where(schema.sessions.c.digest == digest_of(unpacked(made_of)))
             key = known.connection.scalar(named)
-            back = Remedy(checkpoints, {"key": row["key"]}, {"session_key": key}) if key is not None else None
+            back = mend(checkpoints, row, {"session_key": key}) if key is not None else None
             yield known.fault("foreign_checkpoint", row["id"], "it was made of another session", back)
-        wrong = {name: value for name, value in told.items() if row[name] != value}
-        if wrong:
-            detail = f"its {', '.join(wrong)} is not what its contents say"
-            yield known.fault("wrong_checkpoint", row["id"], detail, mend(checkpoints, row, wrong))
+        yield from known.differing(
+            checkpoints, row, told, kind="wrong_checkpoint", what=row["id"], why="is not what its contents say"
+        )
 
 
 def of_outcomes(known: Known, plan_border: Callable[[str], int | None]) -> Iterator[Fault]:
@@ -90,14 +88,12 @@ def of_outcomes(known: Known, plan_border: Callable[[str], int | None]) -> Itera
         except DamagedRowError as error:
             yield known.fault("damaged_outcome", row["id"], error.why, mend(outcomes, row, None))
             continue
-        copies = {"id": told.id, "kind": told.kind.value, "at": told.at, "last_seq": told.last_seq}
-        wrong: dict[str, Any] = {name: value for name, value in copies.items() if row[name] != value}
+        right: dict[str, Any] = {"id": told.id, "kind": told.kind.value, "at": told.at, "last_seq": told.last_seq}
         for name in ("plan_before", "plan_after"):
             if row[name] is not None and plan_border(row[name]) is None:
-                wrong[name] = None
-        if wrong:
-            detail = f"its {', '.join(wrong)} cannot be read, or is not what its contents say"
-            yield known.fault("wrong_outcome", row["id"], detail, mend(outcomes, row, wrong))
+                right[name] = None
+        why = "cannot be read, or is not what its contents say"
+        yield from known.differing(outcomes, row, right, kind="wrong_outcome", what=row["id"], why=why)
 
 
 def of_files(known: Known) -> Iterator[Fault]:
@@ -114,9 +110,11 @@ def of_files(known: Known) -> Iterator[Fault]:
             yield known.fault("wrong_file_access", what, "its digest is not that of its path", mend(files, row, None))
         elif message is not None and not _can_touch(known, message, row["operation"]):
             yield known.fault("wrong_file_access", what, "its message is no call and no result", mend(files, row, None))
-        elif message is not None and (row["track"], row["at"]) != (message["track"], message["at"]):
-            detail, values = "it is not of the time and track of its message", {n: message[n] for n in ("track", "at")}
-            yield known.fault("wrong_file_access", what, detail, mend(files, row, values))
+        elif message is not None:
+            of_message = {name: message[name] for name in ("track", "at")}
+            yield from known.differing(
+                files, row, of_message, kind="wrong_file_access", what=what, why="is not that of its message"
+            )
 
 
 def _can_touch(known: Known, message: Columns, operation: str) -> bool:
@@ -141,19 +139,15 @@ def of_kept_files(known: Known) -> Iterator[Fault]:
     files = list(known.rows(schema.kept_files))
     named = {row["checksum"] for row in known.rows(schema.kept_files, sound=False)}
     for row in files:
-        what = unpacked(row["path"])
-        values: dict[str, Any] | None = None
-        if row["path_digest"] != digest_of(what):
-            detail = "its digest is not that of its path"
-        elif row["checksum"] not in sizes:
-            detail = "its content is gone or damaged: it is read again"
-        elif row["size"] != sizes[row["checksum"]]:
-            detail, values = "its size is not that of its content", {"size": sizes[row["checksum"]]}
-        elif row["kind"] != (kind := "binary" if row["checksum"] in binary else kind_of(what, b"")):
-            detail, values = f"its kind is {row['kind']}, and it is {kind}", {"kind": kind}
-        else:
+        what, checksum = unpacked(row["path"]), row["checksum"]
+        if row["path_digest"] != digest_of(what) or checksum not in sizes:
+            detail = "its digest is not that of its path, or its content is gone or damaged: it is read again"
+            yield known.fault("wrong_kept_file", what, detail, mend(schema.kept_files, row, None))
             continue
-        yield known.fault("wrong_kept_file", what, detail, mend(schema.kept_files, row, values))
+        right = {"size": sizes[checksum], "kind": "binary" if checksum in binary else kind_of(what, b"")}
+        yield from known.differing(
+            schema.kept_files, row, right, kind="wrong_kept_file", what=what, why="is not that of its content"
+        )
     key = {"session_key": known.session["key"]}
     for checksum in sorted(set(sizes) - named):
         unused = key | {"checksum": checksum}
@@ -162,12 +156,13 @@ def of_kept_files(known: Known) -> Iterator[Fault]:
     newest = max((row["access_order"] for row in files), default=0)
     tiers = list(known.rows(schema.file_tiers))
     if files and not tiers:
-        remedy = Remedy(schema.file_tiers, key, {**key, "next_order": newest + 1}, absent=True)
+        remedy = insert(schema.file_tiers).values(**key, next_order=newest + 1)
         yield known.fault("wrong_file_tiers", "tiers", "the state of its tiers is gone", remedy)
     for row in tiers:
-        if row["next_order"] <= newest:
-            detail, values = "its next access has the number of an old one", {"next_order": newest + 1}
-            yield known.fault("wrong_file_tiers", "tiers", detail, mend(schema.file_tiers, row, values))
+        right = {"next_order": max(newest + 1, row["next_order"])}
+        yield from known.differing(
+            schema.file_tiers, row, right, kind="wrong_file_tiers", what="tiers", why="is that of an old access"
+        )
 
 
 def _of_dictionaries(known: Known) -> Iterator[Fault]:

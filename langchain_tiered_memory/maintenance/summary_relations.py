@@ -1,4 +1,4 @@
-"""What index rows, summaries, facts and plans say of the messages they were made from, and of each other."""
+"""What summaries, facts and plans say of the messages they were made from, and of each other."""
 
 from __future__ import annotations
 
@@ -17,26 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Fact
-
-
-def of_passages(known: Known) -> Iterator[Fault]:
-    """Of the place, the time and the kind of index rows."""
-    passages = schema.passages
-    owners: dict[Any, dict[str, Any]] = {}
-    for row in known.rows(schema.entries, "payload", "text"):
-        owners[row["seq"]] = {name: row[name] for name in ("track", "kind", "at")}
-    for row in known.rows(schema.summaries, "text", "facts"):
-        owners[row["id"]] = {"track": row["track"] or "", "kind": "summary", "at": row["last_at"]}
-        owners[row["id"]] |= {"level": row["level"], "seq": row["last_seq"]}
-    for row in known.rows(passages):
-        owner = owners.get(row["seq"] if row["level"] == 0 else row["summary_id"])
-        if owner is None:
-            continue  # an orphan, or its owner is damaged: both are named
-        right = owner | {"scope": schema.scope_of(row["session_key"], owner.get("level", 0))}
-        if any(row[name] != value for name, value in right.items()):
-            detail = "it is not where, when and of what kind its owner is"
-            # Rows of the text index are made anew: on SQLite nothing else brings the index itself up to date.
-            yield known.fault("wrong_index_row", row["id"], detail, mend(passages, row, None))
 
 
 def of_summaries(known: Known) -> Iterator[Fault]:
@@ -61,10 +41,9 @@ def of_summaries(known: Known) -> Iterator[Fault]:
             right.pop("from_tools", None)  # known when it is written
             if row["retry_at"] is None:
                 right["retry_at"] = 0.0
-        wrong = {name: value for name, value in right.items() if row[name] != value}
-        if wrong:
-            detail = f"its {', '.join(wrong)} is not what its sources say"
-            yield known.fault("wrong_summary", row["id"], detail, mend(summaries, row, wrong))
+        yield from known.differing(
+            summaries, row, right, kind="wrong_summary", what=row["id"], why="is not what its sources say"
+        )
 
 
 def _messages_of(
@@ -105,52 +84,35 @@ def _of_sources(sources: Sequence[Mapping[str, Any]], *, is_first: bool) -> dict
 def of_plans(known: Known, plan_border: Callable[[str], int | None]) -> Iterator[Fault]:
     """Faults in the borders of views' plans; `plan_border` reads one from JSON, `None` where it cannot."""
     for row in known.rows(schema.plans):
-        border = plan_border(row["payload"])
-        if border is None:
-            detail = "the plan of a view cannot be read"
-            yield known.fault("damaged_plan", row["name"], detail, mend(schema.plans, row, None))
-        elif border != row["border"]:
-            detail = f"its border is {border}, and {row['border']} noted"
+        if plan_border(row["payload"]) != row["border"]:
+            detail = f"it cannot be read, or its border is not {row['border']}"
             yield known.fault("wrong_plan", row["name"], detail, mend(schema.plans, row, None))
 
 
 def of_facts(known: Known) -> Iterator[Fault]:
-    """Facts of no summary, facts whose standing does not follow from the others, and readings by nobody."""
+    """Facts of no summary, facts whose standing does not follow from the others, and readings by nobody.
+
+    Whether a summary's facts are what its messages state is looked at where they are read again.
+    """
+    summaries = list(known.rows(schema.summaries, "text", "facts"))
+    owners = {row["id"] for row in summaries if row["level"] == 1 and row["state"] in FINISHED}
     found = list(known.rows(schema.facts))
-    owned = {row["id"] for row in found} - set(_orphans(known, found))
     for row in found:
-        if row["id"] not in owned:
-            detail = "the messages that it is said to be from are not under its summary"
+        if row["summary_id"] not in owners:
+            detail = "there is no such summary of messages"
             yield known.fault("orphan_fact", f"fact {row['id']}", detail, mend(schema.facts, row, None))
-    facts = [fact_of(row) for row in found if row["id"] in owned]
-    yield from _of_standing(known, facts)
-    for row in known.rows(schema.summaries, "text", "facts"):
+    yield from _of_standing(known, [fact_of(row) for row in found if row["summary_id"] in owners])
+    for row in summaries:
         if row["facts_read"] > READER_VERSION:
             detail = f"its facts are said to have been read by version {row['facts_read']} of the reader"
             yield known.fault("wrong_reading", row["id"], detail, mend(schema.summaries, row, {"facts_read": 0}))
-
-
-def _orphans(known: Known, found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Ids of facts that do not stand under a finished level-1 summary with all their messages."""
-    under: dict[Any, set[int]] = {}
-    for row in known.rows(schema.entries, "payload", "text"):
-        under.setdefault(row["summary_id"], set()).add(row["seq"])
-    owners = {
-        row["id"]
-        for row in known.rows(schema.summaries, "text", "facts")
-        if row["level"] == 1 and row["state"] in FINISHED
-    }
-    for row in found:
-        fact = fact_of(row)
-        if row["summary_id"] not in owners or not {fact.seq, *fact.sources} <= under.get(row["summary_id"], set()):
-            yield fact.id
 
 
 def _of_standing(known: Known, facts: Sequence[Fact]) -> Iterator[Fault]:
     gone = superseded(facts)
     for fact in facts:
         right = {"status": "superseded" if fact.id in gone else "active", "superseded_by": gone.get(fact.id)}
-        if {"status": fact.status, "superseded_by": fact.superseded_by} != right:
-            detail = f"it is {fact.status}, and by the other facts {right['status']}"
-            mine = {"session_key": known.session["key"], "id": fact.id}
-            yield known.fault("wrong_standing", f"fact {fact.id}", detail, mend(schema.facts, mine, right))
+        row = {"session_key": known.session["key"], "id": fact.id}
+        row |= {"status": fact.status, "superseded_by": fact.superseded_by}
+        why = "is not what follows from the other facts"
+        yield from known.differing(schema.facts, row, right, kind="wrong_standing", what=f"fact {fact.id}", why=why)

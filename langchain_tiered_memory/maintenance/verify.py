@@ -9,12 +9,21 @@ from langchain_tiered_memory.context.view.plan import ViewPlan, border_of_anothe
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, UnknownMessageError
 from langchain_tiered_memory.forgetting.forget import removal_problems
 from langchain_tiered_memory.maintenance.examine import agreed, note_of_unread
+from langchain_tiered_memory.maintenance.message_relations import of_items
+from langchain_tiered_memory.maintenance.relations import (
+    misshapen,
+    of_no_session,
+    of_removals,
+    of_session,
+    of_tombstones,
+    of_vectors,
+)
 from langchain_tiered_memory.messages.codec import digest_of_payload
 from langchain_tiered_memory.recall.indexing import usable_index
 from langchain_tiered_memory.reports import Problem, Progress, VerifyReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.maintenance.remedies import Fault
     from langchain_tiered_memory.runtime import Runtime
@@ -34,10 +43,10 @@ def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = 
     entries = summaries = other_counts = 0
     seen = counted(progress, "check", runtime.store.inspection.entry_count())
     for ref, _ in sessions:
-        tally, count = agreed(runtime, ref, seen=seen)
-        problems += tally.problems
-        problems += [fault.problem for fault in faults_of(runtime, ref)]
-        entries, summaries, other_counts = entries + tally.entries, summaries + count, other_counts + tally.other_counts
+        tally = agreed(runtime, ref, seen=seen)
+        problems += [fault.problem for fault in (*tally.faults, *faults_of(runtime, ref))]
+        entries, summaries = entries + tally.entries, summaries + tally.summaries
+        other_counts += len(tally.recounts)
     problems += removal_problems(runtime)
     problems += _index_problems(runtime)
     vectors, vector_problems = _vector_problems(runtime)
@@ -75,25 +84,23 @@ def counted(progress: Callable[[Progress], object] | None, step: str, total: int
 
 def general_faults(runtime: Runtime) -> list[Fault]:
     """Columns that hold what they cannot, and rows of nobody; looked at twice, as in `agreed`."""
-    relations = runtime.store.relations
-
-    def look() -> list[Fault]:
-        embedder = runtime.store.vector_queue.embedder()
-        return [
-            *relations.misshapen(),
-            *relations.of_no_session(),
-            *relations.of_the_forgotten(),
-            *relations.of_vectors(embedder),
-            *relations.of_items(),
-        ]
-
-    return _seen_twice(look)
+    store = runtime.store
+    return _seen_twice(
+        lambda: store.relations.look(
+            partial(misshapen, discard=store.inspection.discard_summaries),
+            of_no_session,
+            of_removals,
+            partial(of_tombstones, secret=store.database.forgetting_key),
+            partial(of_vectors, fingerprint=store.vector_queue.embedder()),
+            of_items,
+        )
+    )
 
 
 def faults_of(runtime: Runtime, ref: SessionRef) -> list[Fault]:
     """What a session's rows say of each other; looked at twice, as in `agreed`."""
-    of_session = runtime.store.relations.of_session
-    return _seen_twice(partial(of_session, ref, plan_border=_border_of, payload_digest=_digest_or_none))
+    check = partial(of_session, ref=ref, plan_border=_border_of, payload_digest=_digest_or_none)
+    return _seen_twice(partial(runtime.store.relations.look, check))
 
 
 def _seen_twice(look: Callable[[], list[Fault]]) -> list[Fault]:
@@ -130,14 +137,11 @@ def _note_of_vectors(runtime: Runtime, *, pending: int, passages: int) -> tuple[
 def _index_problems(runtime: Runtime) -> list[Problem]:
     orphans = runtime.store.inspection.orphan_passages()
     found = [Problem(kind="orphan_index_row", what=str(one), detail="its owner is gone") for one in orphans]
-    damaged = runtime.store.inspection.damaged_text_index()
+    damaged, detail = runtime.store.inspection.damaged_text_index(), "the full-text index and its row differ"
     if damaged is None:
         detail = "the full-text index does not hold what its rows say; rebuild_index() makes it anew"
-        found.append(Problem(kind="damaged_text_index", what="text index", detail=detail))
-    else:
-        detail = "the full-text index and its row differ"
-        found += [Problem(kind="damaged_text_index", what=str(one), detail=detail) for one in damaged]
-    return found
+    where: Sequence[object] = ["text index"] if damaged is None else damaged
+    return found + [Problem(kind="damaged_text_index", what=str(one), detail=detail) for one in where]
 
 
 def _vector_problems(runtime: Runtime) -> tuple[int, list[Problem]]:

@@ -7,7 +7,6 @@ in a long history than in a short one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ from sqlalchemy.dialects.postgresql import TSQUERY
 
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.schema import beside_index, packed, passages, scope_of, sessions
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
@@ -43,7 +42,6 @@ from langchain_tiered_memory.types.records import Passage, SessionRef, TextStati
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.drafts import SearchFilters
 
 
@@ -88,12 +86,8 @@ _COUNTED_AT_ONCE = 100
 """Terms that one statement counts: SQLite joins no more than 500 selects."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class TextIndex:
+class TextIndex(Room):
     """Finds passages by their terms."""
-
-    database: Database
 
     def statistics(
         self, ref: SessionRef, terms: Sequence[str], *, level: int = 0, ceiling: int = 2000

@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select, update
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import insert_if_absent, lock_every_session, lock_sessions_of_passages, upsert
 from langchain_tiered_memory.sql.schema import entries, meta, passages, removed_vectors, summaries, unpacked
 from langchain_tiered_memory.transcript.append import chunks
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, RowMapping
 
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
 
@@ -32,12 +31,8 @@ class PendingVector:
     metadata: Mapping[str, str | int | float]
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class VectorQueue:
+class VectorQueue(Room):
     """Reads and settles the queue."""
-
-    database: Database
 
     def pending(
         self, *, limit: int, levels_above_0: bool = True, ref: SessionRef | None = None, newest_first: bool = False
@@ -75,8 +70,7 @@ class VectorQueue:
         query = select(func.count()).select_from(passages).where(_is_pending(levels_above_0=levels_above_0))
         if ref is not None:
             query = query.where(passages.c.session_key == ref.key)
-        with self.database.read() as connection:
-            return int(connection.scalar(query) or 0)
+        return self._count(query)
 
     def settle(self, ids: Sequence[int], *, fingerprint: str) -> None:
         """Note that these passages are in the index of that embedder.
@@ -121,8 +115,7 @@ class VectorQueue:
     def count_settled(self, *, fingerprint: str) -> int:
         """How many passages should be in that embedder's index."""
         query = select(func.count()).select_from(passages).where(passages.c.vector == fingerprint[:32])
-        with self.database.read() as connection:
-            return int(connection.scalar(query) or 0)
+        return self._count(query)
 
     def has_settled_beyond(self, ref: SessionRef, *, fingerprint: str, level: int, known: int) -> bool:
         """Whether more than `known` passages of a session's level should be in that embedder's index."""

@@ -12,7 +12,6 @@ import uuid
 import zlib
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import zstandard
@@ -20,11 +19,10 @@ from sqlalchemy import Connection, and_, delete, func, insert, or_, select, upda
 
 from langchain_tiered_memory.errors import CheckpointError, DamagedRowError
 from langchain_tiered_memory.runs.checkpoint_triggers import kinds_of
-from langchain_tiered_memory.runs.run_rows import locked_run, locked_session, none_or
+from langchain_tiered_memory.runs.run_rows import locked_run, locked_session
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.schema import checkpoints, packed, runs, unpacked
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.outbox import write_down
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.reports import Event
     from langchain_tiered_memory.sql.column_forms import Columns
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
 _VERSION = 1
@@ -51,12 +48,8 @@ _LEVEL = 6
 """Of zlib: its own default. On JSON of messages the next levels save a percent and cost twice the time."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Checkpoints:
+class Checkpoints(Room):
     """Reads and writes checkpoints. Each method is one transaction."""
-
-    database: Database
 
     def write(
         self, ref: SessionRef, checkpoint: MemoryCheckpoint, *, keep: int, event: Event | None = None
@@ -74,18 +67,7 @@ class Checkpoints:
         with self.database.write() as connection:
             locked_run(connection, ref, named.at)
             connection.execute(
-                insert(checkpoints).values(
-                    id=named.id,
-                    session_key=ref.key,
-                    track=packed(named.track),
-                    at=named.at,
-                    reasons=rows.names_to_json(named.reasons),
-                    last_seq=named.state.last_seq,
-                    langgraph_id=none_or(packed, named.langgraph_checkpoint_id),
-                    digest=digest,
-                    payload=payload,
-                    alone=named.alone,
-                )
+                insert(checkpoints).values(session_key=ref.key, payload=payload, **_copied(named, digest))
             )
             mine = and_(checkpoints.c.session_key == ref.key, checkpoints.c.alone.is_(named.alone))
             _drop_old(
@@ -102,8 +84,7 @@ class Checkpoints:
         columns = [column for column in checkpoints.c if column.name not in ("payload", "digest")]
         size = func.length(checkpoints.c.payload).label("stored_bytes")
         query = select(*columns, size).where(checkpoints.c.session_key == ref.key).order_by(checkpoints.c.key.desc())
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(query).mappings(), _info)
+        return self._records(query, _info)
 
     def read(self, ref: SessionRef, checkpoint_id: str | None = None) -> MemoryCheckpoint:
         """A checkpoint of the session; with `None` its newest."""
@@ -193,7 +174,7 @@ def _info(row: RowMapping) -> CheckpointInfo:
         stored_bytes=row["stored_bytes"],
         archived=bool(row["archived"]),
         alone=bool(row["alone"]),
-        langgraph_checkpoint_id=none_or(unpacked, row["langgraph_id"]),
+        langgraph_checkpoint_id=rows.unpacked_or_none(row["langgraph_id"]),
     )
 
 
@@ -237,15 +218,19 @@ def copies_of(row: RowMapping) -> dict[str, Any]:
     with suppress(zlib.error, zstandard.ZstdError, TypeError):  # `_from_row` names them
         digest = hashlib.sha256(_unpacked(row["payload"])).hexdigest()
     found = _from_row({**row, "digest": digest})
+    return {"session": packed(found.session_id), **_copied(found, digest)}
+
+
+def _copied(checkpoint: MemoryCheckpoint, digest: str) -> dict[str, Any]:
+    """The columns that a checkpoint has copies of."""
     return {
-        "session": packed(found.session_id),
-        "id": found.id,
-        "track": packed(found.track),
-        "at": found.at,
-        "reasons": rows.names_to_json(found.reasons),
-        "last_seq": found.state.last_seq,
-        "langgraph_id": none_or(packed, found.langgraph_checkpoint_id),
-        "alone": found.alone,
+        "id": checkpoint.id,
+        "track": packed(checkpoint.track),
+        "at": checkpoint.at,
+        "reasons": rows.names_to_json(checkpoint.reasons),
+        "last_seq": checkpoint.state.last_seq,
+        "langgraph_id": rows.packed_or_none(checkpoint.langgraph_checkpoint_id),
+        "alone": checkpoint.alone,
         "digest": digest,
     }
 
@@ -267,15 +252,15 @@ def _to_json(checkpoint: MemoryCheckpoint) -> bytes:
         "conversation": checkpoint.conversation,
         "files": {packed(path): digest for path, digest in checkpoint.file_checksums.items()},
         "state": {
-            "phase": none_or(packed, state.phase),
+            "phase": rows.packed_or_none(state.phase),
             "tasks": [_task_to_json(task) for task in state.tasks],
             "finished_tasks": state.finished_tasks,
             "pinned": rows.names_to_json(state.pinned_ids),
             "pinned_seqs": state.pinned_seqs,
             "last_seq": state.last_seq,
-            "last_id": none_or(packed, state.last_message_id),
+            "last_id": rows.packed_or_none(state.last_message_id),
         },
-        "langgraph": none_or(packed, checkpoint.langgraph_checkpoint_id),
+        "langgraph": rows.packed_or_none(checkpoint.langgraph_checkpoint_id),
         "alone": checkpoint.alone,
     }
     return json.dumps(stored, separators=(",", ":"), sort_keys=True).encode("ascii")
@@ -296,15 +281,15 @@ def _from_json(stored: dict[str, Any], *, digest: str) -> MemoryCheckpoint:
         conversation=tuple(stored["conversation"]),
         file_checksums={unpacked(path): checksum for path, checksum in stored["files"].items()},
         state=RunState(
-            phase=none_or(unpacked, state["phase"]),
+            phase=rows.unpacked_or_none(state["phase"]),
             tasks=tuple(_task_from_json(task) for task in state["tasks"]),
             finished_tasks=state["finished_tasks"],
             pinned_ids=tuple(rows.names_from_json(state["pinned"])),
             last_seq=state["last_seq"],
-            last_message_id=none_or(unpacked, state["last_id"]),
+            last_message_id=rows.unpacked_or_none(state["last_id"]),
             pinned_seqs=tuple(state.get("pinned_seqs", ())),
         ),
-        langgraph_checkpoint_id=none_or(unpacked, stored["langgraph"]),
+        langgraph_checkpoint_id=rows.unpacked_or_none(stored["langgraph"]),
         alone=stored.get("alone", False),
         digest=digest,
     )

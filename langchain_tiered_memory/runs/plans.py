@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table, and_, bindparam, delete, insert, literal, select, update
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable, readable_or
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import insert_if_absent, lock_session, upsert
 from langchain_tiered_memory.sql.schema import calibrations, digest_of, packed, plans, storable, windows
 
 if TYPE_CHECKING:
     from sqlalchemy import RowMapping
 
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
 
-PLAN = select(plans.c.payload).where(
-    plans.c.session_key == bindparam("session"), plans.c.name == bindparam("name"), plans.c.epoch == bindparam("epoch")
-)
-"""The plan of a view under an epoch."""
 _CALIBRATION = select(calibrations).where(
     calibrations.c.model == bindparam("model"), calibrations.c.counter == bindparam("counter")
 )
@@ -31,18 +25,8 @@ _KEPT_PLANS = 32
 """Plans kept for one session: one for each view and budget in use."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Plans:
+class Plans(Room):
     """Reads and writes view plans and calibrations."""
-
-    database: Database
-
-    def read(self, ref: SessionRef, name: str) -> str | None:
-        """The plan of that name, if it was made under the session's present epoch."""
-        named = {"session": ref.key, "name": digest_of(name), "epoch": ref.epoch}
-        with self.database.read() as connection:
-            return connection.scalar(PLAN, named)
 
     def write(self, ref: SessionRef, name: str, payload: str, *, now: float, border: int = 0) -> None:
         """Keep a plan; the oldest of too many is dropped. One made under an epoch that has passed is not kept.
@@ -63,8 +47,7 @@ class Plans:
         """
         columns = (plans.c.name, plans.c.border, plans.c.payload, plans.c.written_at)
         query = select(*columns).where(plans.c.session_key == ref.key, plans.c.epoch == ref.epoch)
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(query.order_by(plans.c.name)).mappings(), _plan)
+        return self._records(query.order_by(plans.c.name), _plan)
 
     def calibration(self, model: str, counter: str) -> tuple[float, int] | None:
         """Ratio of billed to counted tokens for a model, and how many samples it rests on."""
@@ -123,12 +106,8 @@ def drop_plan(connection: Connection, ref: SessionRef, name: str) -> None:
 _MAX_NAME_CHARS, _MAX_COUNTER_CHARS = 200, 100
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(Room):
     """Reads and writes what was learnt, by the model's name."""
-
-    database: Database
 
     def learn(self, model: str, tokens: int, now: float) -> None:
         """A request showed that the window is at most `tokens`: of several such figures the smallest counts."""

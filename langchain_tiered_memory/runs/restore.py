@@ -38,7 +38,7 @@ def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None)
     differences = [Difference(kind="checkpoint_damaged", what=one, detail="it was passed over") for one in skipped]
     differences += _file_differences(runtime, found)
     differences += _message_differences(runtime, ref, found)
-    done = runtime.store.runs.restore(
+    gone_pins, has_plans = runtime.store.runs.restore(
         ref,
         found.state,
         runtime.now(),
@@ -46,15 +46,15 @@ def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None)
         epoch=found.context_state["epoch"],
         track=found.track if found.alone else None,
     )
-    for one in done.gone_pins:
+    for one in gone_pins:
         differences.append(Difference(kind="message_forgotten", what=one, detail="it was pinned, and is gone"))
-    if found.context_state["plans"] and not done.plans:
+    if found.context_state["plans"] and not has_plans:
         detail = "messages, pins or summaries changed since: the next request plans its view anew"
         differences.append(Difference(kind="plan_outdated", what=found.id, detail=detail))
     files = _restore_tiers(runtime, ref, found)
     report = RestoreReport(
         checkpoint=next(info for info in infos if info.id == found.id),
-        restored=("tasks", *(() if found.alone else ("phase",)), "pins", *(("views",) if done.plans else ()), *files),
+        restored=("tasks", *(() if found.alone else ("phase",)), "pins", *(("views",) if has_plans else ()), *files),
         differences=tuple(differences),
         skipped=skipped,
     )

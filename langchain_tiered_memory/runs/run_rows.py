@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import CompoundSelect, Connection, and_, bindparam, delete, func, insert, or_, select, union_all, update
+from sqlalchemy import CompoundSelect, Connection, and_, bindparam, delete, func, or_, select, union_all, update
 
-from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.runs.plans import write_plan
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
+from langchain_tiered_memory.sql.entry_rows import short_name
 from langchain_tiered_memory.sql.rows import insert_if_absent, lock_session
 from langchain_tiered_memory.sql.schema import (
     digest_of,
@@ -29,18 +30,16 @@ from langchain_tiered_memory.types.outcomes import Zone
 from langchain_tiered_memory.types.runs import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, RowMapping
+    from sqlalchemy import RowMapping
 
     from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.records import SessionRef
     from langchain_tiered_memory.types.runs import RunState
 
-_MAX_NAME_CHARS = 1000
-"""Of a track's or task's name as stored: tasks are looked up through an index with the track in it, and PostgreSQL
-indexes no row of more than 2,704 bytes."""
-_AT_THE_START = {"started_at": 0.0, "finished_tasks": 0}
+_OF_RUN = ("started_at", "finished_tasks", "checkpoint_at", "checkpoint_seq")
+"""Columns of a run that `RunRow` has as they are; one that is damaged is as at the start."""
 _AS_STORED = ("state", "started_at", "first_seq", "finished_at", "last_seq", "number")
 """Columns of a task that `Task` has as they are."""
 
@@ -49,7 +48,7 @@ _AS_STORED = ("state", "started_at", "first_seq", "finished_at", "last_seq", "nu
 class RunRow:
     """A session as a run."""
 
-    started_at: float
+    started_at: float = 0.0
     """When its session was made."""
     phase: str | None = None
     finished_tasks: int = 0
@@ -60,23 +59,6 @@ class RunRow:
     """When the newest checkpoint was made."""
     checkpoint_seq: int | None = None
     """The newest message at that time."""
-
-
-def none_or(change: Callable[[str], str], value: str | None) -> str | None:
-    """`change(value)`, or `None` for none."""
-    return None if value is None else change(value)
-
-
-def short_name(value: str, what: str) -> str:
-    """A track's or task's name as stored."""
-    found = packed(value)
-    if len(found) > _MAX_NAME_CHARS:
-        msg = (
-            f"the {what}'s name takes {len(found)} characters, at most {_MAX_NAME_CHARS} are kept (one outside ASCII "
-            f"takes up to 10): give the {what} a short name"
-        )
-        raise InvalidInputError(msg)
-    return found
 
 
 def locked_session(connection: Connection, ref: SessionRef) -> RowMapping:
@@ -107,22 +89,11 @@ def read_run(connection: Connection, ref: SessionRef) -> RunRow:
     if row is None:
         made = connection.scalar(select(sessions.c.created_at).where(sessions.c.key == ref.key))
         return RunRow(started_at=made if isinstance(made, float | int) else 0.0)
-    sound = _sound(connection, row)
-    return RunRow(
-        phase=none_or(unpacked, sound["phase"]),
-        zones={unpacked(view): zone.value for view, zone in zones_in(connection, row).items()},
-        **{name: sound[name] for name in ("started_at", "finished_tasks", "checkpoint_at", "checkpoint_seq")},
-    )
-
-
-def _sound(connection: Connection, row: RowMapping) -> dict[str, Any]:
-    """The run's row, with a start of nothing in the place of each column that is damaged, which is noted."""
-    found = dict(row)
-    for error in damage_in(runs, row):
-        if error.column != "zones":
-            damage_of(connection).note(error)
-            found[error.column] = _AT_THE_START.get(error.column)
-    return found
+    values: dict[str, Any] = {name: row[name] for name in _OF_RUN} | {"phase": rows.unpacked_or_none(row["phase"])}
+    for error in damage_in(runs, {name: row[name] for name in (*_OF_RUN, "phase")}):
+        damage_of(connection).note(error)
+        del values[error.column]
+    return RunRow(zones={unpacked(view): zone.value for view, zone in zones_in(connection, row).items()}, **values)
 
 
 def zones_in(connection: Connection, row: RowMapping) -> dict[str, Zone]:
@@ -139,6 +110,18 @@ def task_of(row: Columns) -> Task:
     check(tasks, stored)
     depends_on = rows.names_in(tasks, row, "depends_on")
     return Task(id=unpacked(row["task_id"]), track=unpacked(row["track"]), depends_on=depends_on, **stored)
+
+
+def task_values(ref: SessionRef, task: Task) -> dict[str, Any]:
+    """The row of a task."""
+    return {
+        "session_key": ref.key,
+        "task_digest": digest_of_task(task.track, task.id),
+        "task_id": short_name(task.id, "task"),
+        "track": short_name(task.track, "track"),
+        "depends_on": rows.names_to_json(task.depends_on),
+        **{name: getattr(task, name) for name in _AS_STORED},
+    }
 
 
 def read_task(
@@ -175,12 +158,6 @@ def _tasks_of(*, on_track: bool) -> CompoundSelect[Any]:
     return union_all(mine.where(tasks.c.state.in_(("active", "waiting"))), select(finished.subquery()))
 
 
-def _mine(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:
-    """The tasks of a session, or of one track of it."""
-    mine = tasks.c.session_key == ref.key
-    return (mine,) if track is None else (mine, tasks.c.track == packed(track))
-
-
 def restore_tasks(connection: Connection, ref: SessionRef, state: RunState, *, track: str | None = None) -> None:
     """Tasks as the state has them, those of one track where it is of that alone. What came since is taken out.
 
@@ -188,32 +165,20 @@ def restore_tasks(connection: Connection, ref: SessionRef, state: RunState, *, t
     ones the last: an unnamed one with a low number is older.
     """
     named = {digest_of_task(task.track, task.id): task for task in state.tasks}
-    mine = and_(*_mine(ref, track))
+    mine = and_(*rows.of_track(tasks, ref, track))
     unfinished = tasks.c.state.in_(("active", "waiting"))
     since = or_(tasks.c.number > state.finished_tasks, and_(unfinished, tasks.c.first_seq > state.last_seq))
     connection.execute(delete(tasks).where(mine, since))
     for part in chunks(list(named)):
         connection.execute(delete(tasks).where(mine, tasks.c.task_digest.in_(part)))
-    values = [
-        {
-            "session_key": ref.key,
-            "task_digest": digest,
-            "task_id": packed(task.id),
-            "track": packed(task.track),
-            "depends_on": rows.names_to_json(task.depends_on),
-            **{name: getattr(task, name) for name in _AS_STORED},
-        }
-        for digest, task in named.items()
-    ]
-    if values:
-        connection.execute(insert(tasks), values)
+    rows.insert_all(connection, tasks, [task_values(ref, task) for task in named.values()])
 
 
 def restore_pins(
     connection: Connection, ref: SessionRef, state: RunState, *, track: str | None = None
 ) -> tuple[tuple[str, ...], bool]:
     """Pins as they were, on one track or on all. Returns the pinned messages that are gone, and whether any changed."""
-    mine = and_(entries.c.session_key == ref.key, *([entries.c.track == packed(track)] if track is not None else []))
+    mine = and_(*rows.of_track(entries, ref, track))
     present = set(connection.scalars(select(entries.c.seq).where(mine, entries.c.pinned.is_(True))))
     there: set[int] = set()
     if state.pinned_seqs:

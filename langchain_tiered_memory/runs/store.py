@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, delete, func, insert, select, update
@@ -14,23 +14,21 @@ from langchain_tiered_memory.runs.run_rows import (
     RunRow,
     locked_run,
     locked_session,
-    none_or,
     read_run,
     read_task,
     read_tasks,
     restore_pins,
     restore_plans,
     restore_tasks,
-    short_name,
     task_of,
+    task_values,
     zones_in,
 )
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch
 from langchain_tiered_memory.sql.schema import (
-    digest_of_task,
     entries,
     packed,
     runs,
@@ -46,29 +44,14 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, RowMapping
 
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
 _KEPT_ZONES = 64
 """Views whose zone is remembered: twice as many as have a plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
-    """What could be put back."""
-
-    gone_pins: tuple[str, ...]
-    """Pinned messages of the state that are not in the session any more."""
-    plans: bool
-    """Whether the plans of the views hold, and stand again."""
-
-
-@retried
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Room):
     """Reads and writes a run's state. Each method is one transaction."""
-
-    database: Database
 
     def read(self, ref: SessionRef) -> RunRow:
         """How the run stands; as at its start where nothing was written yet."""
@@ -80,14 +63,11 @@ class Runs:
         with self.database.read() as connection:
             run = read_run(connection, ref)
             found = read_tasks(connection, ref, newest_finished=newest_finished, track=track)
-            mine = entries.c.session_key == ref.key
             if track is not None:
-                mine = and_(mine, entries.c.track == packed(track))
                 run = RunRow(started_at=run.started_at, finished_tasks=max((one.number for one in found), default=0))
-            chosen = select(entries.c.seq, entries.c.message_id).where(mine, entries.c.pinned.is_(True))
-            pinned = connection.execute(chosen.order_by(entries.c.seq)).all()
-            newest = select(entries.c.seq, entries.c.message_id).where(mine).order_by(entries.c.seq.desc()).limit(1)
-            last = connection.execute(newest).one_or_none()
+            mine = select(entries.c.seq, entries.c.message_id).where(*rows.of_track(entries, ref, track))
+            pinned = connection.execute(mine.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)).all()
+            last = connection.execute(mine.order_by(entries.c.seq.desc()).limit(1)).one_or_none()
             return RunState(
                 phase=run.phase,
                 tasks=tuple(found),
@@ -102,8 +82,10 @@ class Runs:
         """Enter a phase, or with `None` leave it. Returns the phase before."""
         with self.database.write() as connection:
             row = locked_run(connection, ref, now)
-            connection.execute(update(runs).where(runs.c.session_key == ref.key).values(phase=none_or(packed, phase)))
-        return none_or(unpacked, row["phase"])
+            connection.execute(
+                update(runs).where(runs.c.session_key == ref.key).values(phase=rows.packed_or_none(phase))
+            )
+        return rows.unpacked_or_none(row["phase"])
 
     def set_zone(self, ref: SessionRef, view: str, zone: str, now: float) -> None:
         """Remember the zone of a view. Nothing happens when the session was removed meanwhile."""
@@ -135,7 +117,6 @@ class Runs:
         queued instead; one that is there already stays as it is. One of another track comes to this one; with `alone`
         it is not looked at, and the name is this track's own.
         """
-        named = {"task_id": short_name(task_id, "task"), "track": short_name(track, "track")}
         with self.database.write() as connection:
             session = locked_session(connection, ref)
             locked_run(connection, ref, now)
@@ -143,29 +124,26 @@ class Runs:
             if known is not None and (waits or known["state"] == "active"):
                 return task_of(dict(known))
             queued = known is not None and known["state"] == "waiting"
-            resting = rows.names_to_json(depends_on or ())
+            resting = tuple(depends_on or ())
             if known is not None and queued and depends_on is None:
-                resting = known["depends_on"]
+                resting = rows.names_in(tasks, known, "depends_on")
             # Times of starting tell which task is the current one: they rise, even where the clock stands or goes back.
             latest = select(func.max(tasks.c.started_at)).where(tasks.c.session_key == ref.key)
             before = connection.scalar(latest)
             if not isinstance(before, float | int):
                 before = None
-            values = named | {
-                "session_key": ref.key,
-                "task_digest": digest_of_task(track, task_id),
-                "state": "waiting" if waits else "active",
-                "depends_on": resting,
-                "started_at": now if before is None else max(now, math.nextafter(before, math.inf)),
-                "first_seq": known["first_seq"] if known is not None and not queued else session["next_seq"],
-                "finished_at": None,
-                "last_seq": None,
-                "number": 0,
-            }
+            task = Task(
+                id=task_id,
+                track=track,
+                state="waiting" if waits else "active",
+                depends_on=resting,
+                started_at=now if before is None else max(now, math.nextafter(before, math.inf)),
+                first_seq=known["first_seq"] if known is not None and not queued else session["next_seq"],
+            )
             if known is not None:
                 connection.execute(delete(tasks).where(_this(known)))
-            connection.execute(insert(tasks).values(values))
-            return task_of(values)
+            connection.execute(insert(tasks).values(task_values(ref, task)))
+            return task
 
     def finish_task(
         self, ref: SessionRef, task_id: str, now: float, *, track: str = DEFAULT_TRACK, alone: bool = False
@@ -206,7 +184,7 @@ class Runs:
         """The active task of a track that was started last."""
         asked = {"session": ref.key, "track": packed(track)}
         with self.database.read() as connection:
-            return none_or(unpacked, connection.scalar(CURRENT_TASK, asked))
+            return rows.unpacked_or_none(connection.scalar(CURRENT_TASK, asked))
 
     def said_since(self, ref: SessionRef, after: int) -> tuple[int, int, int]:
         """How many messages stand behind a number, and the first and the last of them; zeros for none."""
@@ -226,19 +204,22 @@ class Runs:
         plans: Sequence[Mapping[str, Any]] = (),
         epoch: int = -1,
         track: str | None = None,
-    ) -> Restored:
+    ) -> tuple[tuple[str, ...], bool]:
         """Put phase, tasks and pins back as they were, and the views' plans where they still hold.
 
         Tasks that were started since are taken out; tasks that were finished so long before that the state does not
         name them stay as they are. Messages are not touched. `plans`, as `Plans.kept` gave them, hold while the session
         has not moved on from `epoch` and the pins are those of then. With a `track` the state is of that alone: nothing
         of another, and no phase, is touched.
+
+        Returns:
+            Pinned messages of the state that are gone, and whether the plans of the views hold, and stand again.
         """
         with self.database.write() as connection:
             session = locked_session(connection, ref)
             locked_run(connection, ref, now)
             if track is None:
-                values = {"phase": none_or(packed, state.phase), "finished_tasks": state.finished_tasks}
+                values = {"phase": rows.packed_or_none(state.phase), "finished_tasks": state.finished_tasks}
                 connection.execute(update(runs).where(runs.c.session_key == ref.key).values(values))
             restore_tasks(connection, ref, state, track=track)
             gone, changed = restore_pins(connection, ref, state, track=track)
@@ -247,7 +228,7 @@ class Runs:
                 advance_epoch(connection, ref.key)
             if holds:
                 restore_plans(connection, replace(ref, epoch=epoch), plans)
-            return Restored(gone_pins=gone, plans=holds and bool(plans))
+            return gone, holds and bool(plans)
 
 
 def _this(task: RowMapping) -> ColumnElement[bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Self
 
 from langchain_tiered_memory.border import checked_verbs
@@ -30,6 +30,7 @@ from langchain_tiered_memory.runs.files.collecting import (
 )
 from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar, report_from_json
 from langchain_tiered_memory.runs.files.opening import keep_file, open_file, roots_of
+from langchain_tiered_memory.runs.files.reads import ENDED, UNDER_WAY
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.types.arguments import FilePath, FilePaths, as_paths
 from langchain_tiered_memory.types.files import CollectionReport, Files, KeptFile, OpenedFile, RunReport, Tier
@@ -101,7 +102,7 @@ class Run(ShownHandle):
             PinLimitError: as for `start`.
         """
         runtime = self._runtime
-        known = RunSoFar.from_json(runtime.store.kept_files.under_way(self._ref()))
+        known = RunSoFar.from_json(runtime.store.kept_files.saved_of_run(self._ref(), UNDER_WAY))
         if known is None:
             return self.start()
         if runtime.now() - known.seen_at >= runtime.settings.tiers.warm.seconds:
@@ -133,7 +134,7 @@ class Run(ShownHandle):
         compress_warm(runtime, ref)
         archive_checkpoints(runtime, ref)
         report = self.report()
-        runtime.store.kept_files.save_report(ref, report)
+        runtime.store.kept_files.save_of_run(ref, ENDED, asdict(replace(report, contexts=())))
         try:
             checkpoint(
                 runtime, self.session_id, track=self.core.track, reasons=(RUN_END,), figures={"run": report.figures()}
@@ -169,7 +170,7 @@ class Run(ShownHandle):
 
         It has no contexts; only the report that `end` returns has them.
         """
-        return report_from_json(self._runtime.store.kept_files.last_report(self._ref()))
+        return report_from_json(self._runtime.store.kept_files.saved_of_run(self._ref(), ENDED))
 
     alast_report = off_loop_twin(last_report)
 
@@ -337,7 +338,7 @@ class Run(ShownHandle):
 
     def _known_of_the_run(self, ref: SessionRef, *, is_new: bool = False) -> RunSoFar:
         """What this process measured, and what was saved by those that had a part in the run."""
-        saved = None if is_new else RunSoFar.from_json(self._runtime.store.kept_files.under_way(ref))
+        saved = None if is_new else RunSoFar.from_json(self._runtime.store.kept_files.saved_of_run(ref, UNDER_WAY))
         known = saved or RunSoFar(started_at=self._started_at)
         if self._is_begun:
             known = replace(known, started_at=self._started_at, not_loaded=self._not_loaded)
@@ -350,7 +351,7 @@ class Run(ShownHandle):
             return
         ref = self._ref()
         known = replace(self._known_of_the_run(ref, is_new=is_new), seen_at=self._runtime.now())
-        self._runtime.store.kept_files.save_under_way(ref, known.as_json())
+        self._runtime.store.kept_files.save_of_run(ref, UNDER_WAY, asdict(known))
 
     def _name(self) -> str:
         return f"of {self.session_id!r}"
@@ -367,9 +368,8 @@ class Run(ShownHandle):
 
     def _ref(self) -> SessionRef:
         """The session, made where it is not there yet."""
-        core, runtime = self.core, self._runtime
-        append = runtime.store.transcript.append
-        return core.ref or append(self.session_id, (), user=core.user, title=core.title, now=runtime.now()).ref
+        self.core.check_owner()
+        return self.core.ref or self.core.made()
 
     def _report(self, name: EventName, reason: str, **details: object) -> None:
         self.core.engine.report(name, reason, session_id=self.session_id, **details)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.driver import off_loop_twin
-from langchain_tiered_memory.runs.checkpoints import checkpoint, checkpoint_infos, read_checkpoint
+from langchain_tiered_memory.errors import NotFoundError, StorageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons
+from langchain_tiered_memory.runs.checkpoints import FINISHED_TASKS, checkpoint, checkpoint_infos, read_checkpoint
 from langchain_tiered_memory.runs.file_list import accessed_files
 from langchain_tiered_memory.runs.restore import restore
-from langchain_tiered_memory.runs.tasks import before_operation, enter_phase, finish_task, list_tasks, start_task
 from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, refuse_whole_session
 from langchain_tiered_memory.types.arguments import Count, Name, Words  # noqa: TC001
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 class RunVerbs(SessionCore):
     """Tasks, phases and checkpoints."""
 
-    def start_task(self, task_id: Name, *, depends_on: Sequence[Name] | None = None) -> Task:
+    def start_task(self, task_id: Words, *, depends_on: Sequence[Name] | None = None) -> Task:
         """Start a task. New messages without a task belong to it, and pruning spares its messages longest.
 
         Args:
@@ -31,7 +33,7 @@ class RunVerbs(SessionCore):
         """
         return self._begin_task(task_id, depends_on, waits=False)
 
-    def queue_task(self, task_id: Name, *, depends_on: Sequence[Name] | None = None) -> Task:
+    def queue_task(self, task_id: Words, *, depends_on: Sequence[Name] | None = None) -> Task:
         """Add a task to the end of the queue; `start_task` starts it. Checkpoints save and restore the queue.
 
         Args:
@@ -47,7 +49,9 @@ class RunVerbs(SessionCore):
 
         A task's name is unique on its track. With a scope, only tasks of this track are returned.
         """
-        return list_tasks(self.core.checked, self.session_id, track=self.core.only_track)
+        store, ref = self.core.found()
+        only = self.core.only_track
+        return store.runs.tasks(ref, newest_finished=FINISHED_TASKS, track=only) if ref is not None else []
 
     atasks = off_loop_twin(tasks)
 
@@ -65,18 +69,10 @@ class RunVerbs(SessionCore):
 
     aaccessed_files = off_loop_twin(accessed_files)
 
-    def _begin_task(self, task_id: Name, depends_on: Sequence[Name] | None, *, waits: bool) -> Task:
-        return start_task(
-            self.core.checked,
-            self.session_id,
-            task_id,
-            user=self.core.user,
-            title=self.core.title,
-            track=self.track,
-            depends_on=depends_on,
-            waits=waits,
-            alone=self.core.scope is not None,
-        )
+    def _begin_task(self, task_id: str, depends_on: Sequence[Name] | None, *, waits: bool) -> Task:
+        ref, runtime, alone = self.core.made(), self.core.runtime, self.core.scope is not None
+        start, now = runtime.store.runs.start_task, runtime.now()
+        return start(ref, self.track, task_id, depends_on=depends_on, now=now, waits=waits, alone=alone)
 
     astart_task = off_loop_twin(start_task)
 
@@ -89,14 +85,20 @@ class RunVerbs(SessionCore):
         Raises:
             NotFoundError: if no such task was started.
         """
+        runtime, ref = self.core.checked, self.core.ref
+        if ref is None:
+            msg = f"no task {task_id!r} was started in the session {self.session_id!r}"
+            raise NotFoundError(msg)
         alone = self.core.scope is not None
-        task, _ = finish_task(self.core.checked, self.session_id, task_id, track=self.track, alone=alone)
+        task, is_new = runtime.store.runs.finish_task(ref, task_id, runtime.now(), track=self.track, alone=alone)
+        number = task.number if is_new else None
+        self._save_in_passing(due_reasons(settings=runtime.settings.checkpoints, finished_task=number))
         self.core.wake()
         return task
 
     afinish_task = off_loop_twin(finish_task)
 
-    def phase(self, name: Name | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
+    def phase(self, name: Words | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """Enter a phase of the run, or leave it with `None`. A change saves a checkpoint.
 
         Args:
@@ -105,19 +107,14 @@ class RunVerbs(SessionCore):
         """
         core = self.core
         refuse_whole_session(core, "phase")
-        return enter_phase(
-            core.checked,
-            self.session_id,
-            name,
-            user=core.user,
-            title=core.title,
-            track=self.track,
-            project=_plain(project),
-        )
+        runtime = core.checked
+        before = runtime.store.runs.set_phase(core.made(), name, runtime.now())
+        reasons = due_reasons(settings=runtime.settings.checkpoints, phase_changed=before != name)
+        return self._save_in_passing(reasons, project=project)
 
     aphase = off_loop_twin(phase)
 
-    def before(self, operation: Name, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
+    def before(self, operation: Words, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """Announce an operation. If `settings.checkpoints.operations` calls it risky, a checkpoint is saved first.
 
         Args:
@@ -127,14 +124,8 @@ class RunVerbs(SessionCore):
         Raises:
             StorageError: if the checkpoint cannot be written. Better not do the operation now.
         """
-        return before_operation(
-            self.core.checked,
-            self.session_id,
-            operation,
-            track=self.track,
-            project=_plain(project),
-            alone=self.core.scope is not None,
-        )
+        reasons = due_reasons(settings=self.core.checked.settings.checkpoints, operation=operation)
+        return self._saved(reasons, project=project, alone=self.core.scope is not None) if reasons else None
 
     abefore = off_loop_twin(before)
 
@@ -160,15 +151,8 @@ class RunVerbs(SessionCore):
             NotFoundError: if the session has nothing to save yet.
             StorageError: if it cannot be written. Nothing was written.
         """
-        return checkpoint(
-            self.core.checked,
-            self.session_id,
-            track=self.track,
-            reasons=(reason,),
-            project=_plain(project),
-            langgraph_checkpoint_id=langgraph_checkpoint_id,
-            alone=self.core.scope is not None,
-        )
+        alone = self.core.scope is not None
+        return self._saved((reason,), project=project, alone=alone, langgraph_checkpoint_id=langgraph_checkpoint_id)
 
     acheckpoint = off_loop_twin(checkpoint)
 
@@ -209,6 +193,17 @@ class RunVerbs(SessionCore):
 
     arestore = off_loop_twin(restore)
 
+    def _saved(self, reasons: Sequence[str], *, project: Mapping[str, Any] | None, **about: Any) -> MemoryCheckpoint:  # noqa: ANN401 - as `checkpoint` takes them
+        given = dict(project) if project is not None else None
+        return checkpoint(self.core.checked, self.session_id, track=self.track, reasons=reasons, project=given, **about)
 
-def _plain(project: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return dict(project) if project is not None else None
+    def _save_in_passing(
+        self, reasons: Sequence[str], *, project: Mapping[str, Any] | None = None
+    ) -> MemoryCheckpoint | None:
+        """Save what is due; one that cannot be written unmakes nothing: it is reported as `checkpoint_failed`."""
+        try:
+            return self._saved(reasons, project=project) if reasons else None
+        except StorageError as error:
+            about = {"session_id": self.session_id, "reasons": list(reasons)}
+            self.core.engine.report(EventName.CHECKPOINT_FAILED, str(error), **about)
+            return None

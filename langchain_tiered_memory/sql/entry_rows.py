@@ -104,16 +104,17 @@ def entry_again(row: Iterable[Any], reread: Callable[[str], Draft | None]) -> En
     return entry_of(values.values())
 
 
-_MAX_TRACK_CHARS = 1000
-"""As stored: PostgreSQL indexes no row of more than 2,704 bytes, and tracks are looked up through an index."""
+_MAX_NAME_CHARS = 1000
+"""As stored: PostgreSQL indexes no row of more than 2,704 bytes, and tracks and tasks are looked up by an index."""
 
 
-def _packed_track(track: str) -> str:
-    found = packed(track)
-    if len(found) > _MAX_TRACK_CHARS:
+def short_name(value: str, what: str) -> str:
+    """A track's or task's name as stored."""
+    found = packed(value)
+    if len(found) > _MAX_NAME_CHARS:
         msg = (
-            f"the track's name takes {len(found)} characters, at most {_MAX_TRACK_CHARS} can be looked up by (one "
-            "outside ASCII takes up to 10): give the track a short name"
+            f"the {what}'s name takes {len(found)} characters, at most {_MAX_NAME_CHARS} can be looked up by (one "
+            f"outside ASCII takes up to 10): give the {what} a short name"
         )
         raise InvalidInputError(msg)
     return found
@@ -124,7 +125,7 @@ def entry_values(draft: Draft) -> dict[str, Any]:
     return {
         "message_id": packed(draft.id),
         "id_digest": digest_of(draft.id),
-        "track": _packed_track(draft.track),
+        "track": short_name(draft.track, "track"),
         "role": draft.role,
         "name": packed_or_none(draft.name),
         "kind": packed_or_none(draft.kind),

@@ -1,7 +1,8 @@
 """The schema's history: an append-only list of named steps, each applied once and recorded.
 
-Add a step at the end for every change; never edit one that was released. A database that has more steps than this
-list was written by a later version and is refused.
+Add a step at the end for every change; never edit one that was released. A new table, column or index needs a name
+alone: an older database gets what it lacks of the present schema first, and then come the steps that change rows. A
+database that has more steps than this list was written by a later version and is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from sqlalchemy import (
     Connection,
     CreateTable,
     MetaData,
-    Table,
     UniqueConstraint,
     and_,
     func,
@@ -24,6 +24,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.schema import CreateColumn
 
 from langchain_tiered_memory.errors import NewerSchemaError, NotOurDatabaseError
 from langchain_tiered_memory.sql import schema
@@ -71,35 +72,23 @@ def _first_schema(connection: Connection) -> None:
     connection.execute(insert(schema.meta).values(name="identity", value=uuid.uuid4().hex))
 
 
-def _columns_of(connection: Connection, table: Table) -> set[str]:
-    return {column["name"] for column in inspect(connection).get_columns(table.name)}
+def _complete(connection: Connection) -> None:
+    """Give a database of an earlier schema the tables, columns and indexes of the present one that it lacks."""
+    schema.metadata.create_all(connection)
+    for table in schema.metadata.sorted_tables:
+        present = {column["name"] for column in inspect(connection).get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in present and column.computed is None:
+                added = CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {added}")
+    _make_ids_unique_per_track(connection)
+    for table in schema.metadata.sorted_tables:
+        for index in sorted(table.indexes, key=lambda one: str(one.name)):
+            index.create(connection, checkfirst=True)
 
 
-def _add_columns(connection: Connection, table: Table, *columns: str) -> None:
-    """Add columns, each with its type as SQL, that a table does not have yet."""
-    present = _columns_of(connection, table)
-    for column in columns:
-        if column.split()[0] not in present:
-            connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {column}")
-
-
-def _create_tables(connection: Connection, *tables: Table) -> None:
-    schema.metadata.create_all(connection, tables=tables, checkfirst=True)
-
-
-def _guard(connection: Connection) -> None:
-    """Runs, tasks, checkpoints, outcomes, touched files and learnt windows; three columns of summaries.
-
-    A database that was made just now has them already: the first step makes the whole present schema.
-    """
-    new = ("information_loss FLOAT", "reason VARCHAR(32)", "from_tools BOOLEAN DEFAULT false NOT NULL")
-    _add_columns(connection, schema.summaries, *new)
-    tables = (schema.runs, schema.tasks, schema.checkpoints, schema.outcomes, schema.files, schema.windows)
-    _create_tables(connection, *tables)
-
-
-def _ids_per_track(connection: Connection) -> None:
-    """A message's id was unique in its session before.
+def _make_ids_unique_per_track(connection: Connection) -> None:
+    """A message's id was unique in its session before the third schema.
 
     SQLite cannot change a constraint of a table: the table is made anew, and its rows are copied.
     """
@@ -119,21 +108,21 @@ def _ids_per_track(connection: Connection) -> None:
         )
         return
     rebuilt = table.to_metadata(MetaData(), name=f"{table.name}_rebuilt")
-    there = _columns_of(connection, table)
-    kept = ", ".join(one.name for one in table.columns if one.computed is None and one.name in there)
+    kept = ", ".join(one.name for one in table.columns if one.computed is None)
     connection.execute(CreateTable(rebuilt))
     connection.exec_driver_sql(
         f"INSERT INTO {rebuilt.name} ({kept}) SELECT {kept} FROM {table.name} ORDER BY session_key, seq"
     )
     connection.exec_driver_sql(f"DROP TABLE {table.name}")
     connection.exec_driver_sql(f"ALTER TABLE {rebuilt.name} RENAME TO {table.name}")
-    for index in sorted(table.indexes, key=lambda one: str(one.name)):
-        index.create(connection)
 
 
-def _open_calls(connection: Connection) -> None:
-    """A row for each call without a result, in the place of a list in the row of the message that made it."""
-    schema.open_calls.create(connection, checkfirst=True)
+def _soundness(connection: Connection) -> None:
+    """Each call without a result has a row, in the place of a list in the row of the message that made it.
+
+    What is forgotten is known by digests with a key. Messages and summaries of before have no mark of a counter, and
+    no seal.
+    """
     entries = schema.entries
     listed = entries.c.open_calls.is_not(None) & (entries.c.open_calls != schema.WAITS)
     waiting = select(entries.c.session_key, entries.c.seq, entries.c.track, entries.c.open_calls).where(listed)
@@ -141,58 +130,11 @@ def _open_calls(connection: Connection) -> None:
         mine = (entries.c.session_key == key) & (entries.c.seq == seq)
         written = write_open(connection, key, seq, track=schema.unpacked(track), calls=names_from_json(calls))
         connection.execute(update(entries).where(mine).values(open_calls=written))
-
-
-def _soundness(connection: Connection) -> None:
-    """What counted a message or a summary, and a seal over what a message was given with: empty for those before.
-
-    Ids are unique on a track; a session knows which sub-agent began it on its main track; each open call has a row.
-    What was forgotten stands as keyed digests, with their key; removals that were begun, and events that nobody heard.
-    """
-    _add_columns(connection, schema.entries, "counter INTEGER", "seal VARCHAR(32)")
-    _add_columns(connection, schema.summaries, "counter INTEGER")
-    _ids_per_track(connection)
-    _add_columns(connection, schema.sessions, "begun_by TEXT")
-    _open_calls(connection)
-    _add_columns(connection, schema.sessions, "checkpointer TEXT", "forgotten BIGINT")
-    _create_tables(connection, schema.forgotten_sessions, schema.forgotten, schema.removals, schema.removal_targets)
     connection.execute(insert(schema.meta).values(name=schema.FORGETTING_KEY, value=secrets.token_hex(32)))
-    _create_tables(connection, schema.events)
-
-
-def _facts(connection: Connection) -> None:
-    """Facts are rows, and a summary says whether its facts were read: of those before, none were."""
-    if "facts_read" not in _columns_of(connection, schema.summaries):
-        _add_columns(connection, schema.summaries, "facts_read INTEGER DEFAULT '0' NOT NULL")
-        for index in schema.summaries.indexes:
-            if index.name == schema.UNREAD_INDEX:
-                index.create(connection)
-    _create_tables(connection, schema.facts)
-
-
-def _long_runs(connection: Connection) -> None:
-    """Files of a run with their tiers and contents; whether a checkpoint is archived.
-
-    A summary says whether rules wrote it until a model does, and whether a view wants that. Of those before: no.
-    """
-    flag = "BOOLEAN DEFAULT false NOT NULL"
-    _add_columns(connection, schema.checkpoints, f"archived {flag}")
-    _create_tables(connection, schema.file_tiers, schema.kept_files, schema.file_contents, schema.file_dictionaries)
-    _add_columns(connection, schema.summaries, f"by_rules {flag}", f"wanted {flag}")
-    for index in schema.summaries.indexes:
-        if index.name == schema.BY_RULES_INDEX:
-            index.create(connection, checkfirst=True)
 
 
 def _scopes(connection: Connection) -> None:
-    """Tasks are named on their track; a checkpoint says whether it is of its track alone (of those before, none is).
-
-    Messages that were given a kind are found without a walk through all others. Facts say whether a model worded them,
-    and what they stand in the place of.
-    """
-    flag = "BOOLEAN DEFAULT false NOT NULL"
-    _add_columns(connection, schema.facts, f"by_model {flag}", "instead_of TEXT DEFAULT '[]' NOT NULL")
-    _add_columns(connection, schema.checkpoints, f"alone {flag}")
+    """Tasks are named on their track; messages that were given a kind are found without a walk through all others."""
     for index in schema.entries.indexes:
         if index.name == schema.KINDS_INDEX:
             # Of two equal ones SQLite's planner takes the newest: the index over all messages must be older.
@@ -207,30 +149,17 @@ def _scopes(connection: Connection) -> None:
         connection.execute(update(schema.tasks).where(mine).values(task_digest=digest))
 
 
-def _across_sessions(connection: Connection) -> None:
-    """Items of LangGraph's store with their vectors; a removal counts facts, files, checkpoints and items besides."""
-    _add_columns(
-        connection, schema.removals, *(f"{name} BIGINT DEFAULT '0' NOT NULL" for name in schema.REMOVED_BESIDES)
-    )
-    _create_tables(connection, schema.items, schema.item_vectors)
-
-
-def _verdicts(connection: Connection) -> None:
-    """What a person calls a summary, why, and who had written it; of those before, nothing."""
-    _add_columns(connection, schema.summaries, "verdict VARCHAR(16)", "verdict_note TEXT", "verdict_writer TEXT")
-
-
-STEPS: tuple[tuple[str, Step], ...] = (
+STEPS: tuple[tuple[str, Step | None], ...] = (
     ("first schema", _first_schema),
-    ("guard", _guard),
+    ("guard", None),
     ("soundness", _soundness),
-    ("facts", _facts),
-    ("long runs", _long_runs),
+    ("facts", None),
+    ("long runs", None),
     ("scopes and statements", _scopes),
-    ("across sessions", _across_sessions),
-    ("verdicts", _verdicts),
+    ("across sessions", None),
+    ("verdicts", None),
 )
-"""Name and step, oldest first."""
+"""Name and step, oldest first; `None` for a step that only added what `_complete` reads from the present schema."""
 
 
 def refuse_foreign_tables(present: set[str]) -> None:
@@ -272,7 +201,10 @@ def migrate(connection: Connection, *, now: float) -> int:
     missing = missing_steps(connection)
     schema.migrations.create(connection, checkfirst=True)
     first = len(STEPS) - missing
+    if first and missing:
+        _complete(connection)
     for number, (name, step) in enumerate(STEPS[first:], start=first + 1):
-        step(connection)
+        if step is not None:
+            step(connection)
         connection.execute(insert(schema.migrations).values(number=number, name=name, applied_at=now))
     return missing

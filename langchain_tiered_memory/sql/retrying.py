@@ -20,12 +20,18 @@ from langchain_tiered_memory.errors import (
     StorageUnreachableError,
     TooManyConnectionsError,
 )
+from langchain_tiered_memory.sql.damage import readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from sqlalchemy import RowMapping, Select
+
+    from langchain_tiered_memory.sql.database import Database
 
 T = TypeVar("T")
-Room = TypeVar("Room", bound=type)
+Record = TypeVar("Record")
+Owner = TypeVar("Owner", bound=type)
 
 _PASSING = (StorageUnreachableError, StorageConflictError, TooManyConnectionsError)
 _FIRST_WAIT_SECONDS = 0.05
@@ -48,7 +54,7 @@ def until_it_passes(call: Callable[[], T], *, seconds: float, passes: Callable[[
     return attempts(call)
 
 
-def retried(room: Room) -> Room:
+def retried(room: Owner) -> Owner:
     """A room of the store, each of whose methods runs again when its transaction was rolled back for a passing reason.
 
     The class has a `database`. Generators are left alone, for they have given something out already: what they read
@@ -58,6 +64,31 @@ def retried(room: Room) -> Room:
         if inspect.isfunction(method) and not name.startswith("_") and not inspect.isgeneratorfunction(method):
             setattr(room, name, _retried(method))
     return room
+
+
+class Room:
+    """A part of the store: as `retried` says, each of its public methods is one transaction that may run again."""
+
+    __slots__ = ("database",)
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def __init_subclass__(cls) -> None:
+        """Have the methods of a room run again."""
+        retried(cls)
+
+    def _count(self, query: Select[Any], named: Mapping[str, Any] | None = None) -> int:
+        """The number that a query gives; 0 for none."""
+        with self.database.read() as connection:
+            return int(connection.scalar(query, named) or 0)
+
+    def _records(
+        self, query: Select[Any], read: Callable[[RowMapping], Record], named: Mapping[str, Any] | None = None
+    ) -> list[Record]:
+        """What `read` makes of the rows that a query gives; damaged ones are left out, and noted."""
+        with self.database.read() as connection:
+            return readable(connection, connection.execute(query, named).mappings(), read)
 
 
 _retrying: ContextVar[object] = ContextVar("_retrying", default=None)

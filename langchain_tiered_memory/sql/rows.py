@@ -11,7 +11,19 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Insert, RowMapping, Table, and_, bindparam, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Insert,
+    RowMapping,
+    Table,
+    and_,
+    bindparam,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from langchain_tiered_memory.errors import DamagedRowError, MixedOwnersError, StorageBusyError
@@ -57,6 +69,12 @@ def names_in(table: Table, row: Columns, column: str) -> tuple[str, ...]:
     if row[column] is None:
         return ()
     return tuple(unpacked(name) for name in from_json(table, row, column, list[str]))
+
+
+def of_track(table: FromClause, ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:
+    """The rows of a session, or of one track of it alone: none that are of several."""
+    mine = table.c.session_key == ref.key
+    return (mine,) if track is None else (mine, table.c.track == packed(track))
 
 
 def session_ref(row: Columns) -> SessionRef:
@@ -156,12 +174,11 @@ def ensure_session(
     `before` gives columns that a new row goes on with, where one of that name was there before; `begun_by` and
     `checkpointer` are as for `remember`. Raises `MixedOwnersError` when it is another user's.
     """
+    given = {"title": packed_or_none(title), "begun_by": packed_or_none(begun_by), "checkpointer": checkpointer}
     for _ in range(_ATTEMPTS):
         row = connection.execute(_LOCKED, {"digest": digest_of(session_id)}).mappings().one_or_none()
         if row is not None:
-            return _brought_up_to_date(
-                connection, row, user=user, title=title, begun_by=begun_by, checkpointer=checkpointer
-            )
+            return _brought_up_to_date(connection, row, user, given)
         values = {"digest": digest_of(session_id), "session_id": packed(session_id), "created_at": now}
         connection.execute(insert_if_absent(connection, sessions).values(values | before()))
     msg = f"the session {session_id!r} was removed while it was written to: try again"
@@ -169,29 +186,20 @@ def ensure_session(
 
 
 def _brought_up_to_date(
-    connection: Connection,
-    row: RowMapping,
-    *,
-    user: str | None,
-    title: str | None,
-    begun_by: str | None,
-    checkpointer: str | None,
+    connection: Connection, row: RowMapping, user: str | None, given: dict[str, str | None]
 ) -> Columns:
+    """The row with what is given of its session; who began it stays."""
     if user is not None and row["owner"] is not None and row["owner"] != packed(user):
         msg = (
             f"the session {unpacked(row['session_id'])!r} belongs to another user than {user!r}: open it for its "
             "owner, or use another session id"
         )
         raise MixedOwnersError(msg)
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, row[name])}
+    if row["begun_by"] is not None:
+        values.pop("begun_by", None)
     if user is not None and row["owner"] is None:
         values |= {"owner": packed(user), "owner_digest": digest_of(user)}
-    if title is not None and packed(title) != row["title"]:
-        values["title"] = packed(title)
-    if begun_by is not None and row["begun_by"] is None:
-        values["begun_by"] = packed(begun_by)
-    if checkpointer is not None and checkpointer != row["checkpointer"]:
-        values["checkpointer"] = checkpointer
     if row["ended_at"] is not None:
         values["ended_at"] = None
         # A closed session goes on: its highest summaries, archived when it was closed, are active again.

@@ -1,4 +1,4 @@
-"""The tables, for every database, in SQLAlchemy Core.
+"""The tables, for every database, in SQLAlchemy Core: each column with its kind, which says what it can hold.
 
 Names start with `ltm_`, so that the tables may live beside others. Texts that come from outside (ids, names, tracks)
 pass through `packed`, which keeps any string storable: NUL bytes and lone surrogates become escapes.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     BigInteger,
@@ -29,6 +30,10 @@ from sqlalchemy import (
     text,
 )
 
+if TYPE_CHECKING:
+    from sqlalchemy.schema import SchemaItem
+    from sqlalchemy.types import TypeEngine
+
 metadata = MetaData()
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -37,44 +42,82 @@ FORGETTING_KEY = "forgetting_key"
 """Name of the row of `ltm_meta` with the key of the digests of what was forgotten: it never leaves the database."""
 
 BigKey = BigInteger().with_variant(Integer, "sqlite")
+_KEPT_AS: dict[str, TypeEngine[Any]] = {
+    kind: sql_type
+    for kinds, sql_type in (
+        ("auto key order serial", BigKey),
+        ("count place signed whole", BigInteger()),
+        ("amount moment number share", Float()),
+        ("counts facts json name names numbers waits words zones", Text()),
+        # Namespaces below another one are a range: PostgreSQL must sort them as SQLite does.
+        ("namespace", Text().with_variant(Text(collation="C"), "postgresql")),
+        ("flag", Boolean()),
+        ("bytes keyed_digest", LargeBinary()),
+        ("content_form tier", String(8)),
+        ("failure id", String(32)),
+        ("sha256 sha256_or_empty", String(64)),
+    )
+    for kind in kinds.split()
+}
+"""The SQL type of each kind of value; words of ours have 16 characters. What a kind can hold: `column_forms.py`."""
+_GIVEN_ONCE = ("auto", "order")
+"""Kinds of keys that the database gives, none of them twice."""
+_NUMBERED = (*_GIVEN_ONCE, "serial")
+"""Kinds of keys that the database gives."""
+
+
+def _column(declared: str) -> Column[Any]:
+    """A column from `name:kind/size`, marks, `=` and a default: `*` key, `?` may be empty, `!` unique, `&` indexed.
+
+    The size is that of a text that is not kept as its kind is, or `int` for a small number.
+    """
+    named, has_default, default = declared.partition("=")
+    name, _, rest = named.rstrip("*?!&").partition(":")
+    kind, _, size = rest.partition("/")
+    sized = Integer() if size == "int" else String(int(size or 16))
+    return Column(
+        name,
+        sized if size else _KEPT_AS.get(kind, sized),
+        primary_key="*" in named or kind in _NUMBERED,
+        autoincrement=kind in _NUMBERED,
+        nullable="?" in named,
+        unique="!" in named or None,
+        index="&" in named or None,
+        server_default=text("false") if kind == "flag" else default if has_default else None,
+        info={"kind": kind},
+    )
+
+
+def _computed(name: str, condition: str) -> Column[bool]:
+    return Column(name, Boolean, Computed(condition, persisted=True), info={"kind": "flag"})
+
+
+def _table(name: str, *parts: str | SchemaItem) -> Table:
+    """A table from columns, as `_column` reads them, several in a text, and whatever else it has."""
+    items = [item for part in parts for item in (map(_column, part.split()) if isinstance(part, str) else [part])]
+    is_numbered = any(isinstance(item, Column) and item.info["kind"] in _GIVEN_ONCE for item in items)
+    return Table(f"ltm_{name}", metadata, *items, sqlite_autoincrement=is_numbered)
 
 
 def _partial_index(name: str, table: Table, columns: str, *, where: ColumnElement[bool]) -> None:
     Index(name, *(table.c[column] for column in columns.split()), sqlite_where=where, postgresql_where=where)
 
 
-meta = Table("ltm_meta", metadata, Column("name", String(64), primary_key=True), Column("value", Text, nullable=False))
-
-migrations = Table(
-    "ltm_migrations",
-    metadata,
-    Column("number", Integer, primary_key=True),
-    Column("name", String(128), nullable=False),
-    Column("applied_at", Float, nullable=False),
+meta = _table(
+    "meta",
+    "name:words/64* value:words",
 )
 
-sessions = Table(
-    "ltm_sessions",
-    metadata,
-    Column("key", BigKey, primary_key=True, autoincrement=True),
-    Column("digest", String(32), nullable=False, unique=True),
-    Column("session_id", Text, nullable=False),
-    Column("owner_digest", String(32), index=True),
-    Column("owner", Text),
-    Column("title", Text),
-    Column("next_seq", BigInteger, nullable=False, server_default="1"),
-    Column("epoch", BigInteger, nullable=False, server_default="0"),
-    Column("entries", BigInteger, nullable=False, server_default="0"),
-    Column("tokens", BigInteger, nullable=False, server_default="0"),
-    Column("passages", BigInteger, nullable=False, server_default="0"),
-    Column("terms", BigInteger, nullable=False, server_default="0"),
-    Column("last_at", Float),
-    Column("created_at", Float, nullable=False),
-    Column("ended_at", Float),
-    Column("begun_by", Text),
-    Column("checkpointer", Text),
-    Column("forgotten", BigInteger),
-    sqlite_autoincrement=True,
+migrations = _table(
+    "migrations",
+    "number:place/int* name:words/128 applied_at:moment",
+)
+
+sessions = _table(
+    "sessions",
+    "key:auto digest:id! session_id:name owner_digest:id?& owner:name? title:name? next_seq:place=1 epoch:count=0",
+    "entries:count=0 tokens:count=0 passages:count=0 terms:count=0 last_at:number? created_at:moment",
+    "ended_at:moment? begun_by:name? checkpointer:words? forgotten:place?",
 )
 
 WAITS = "*"
@@ -86,33 +129,13 @@ WORKS = "works"
 ENTRY_ID = "ltm_entries_id"
 """The constraint that a message's id stands once on a track."""
 
-entries = Table(
-    "ltm_entries",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("id_digest", String(32), nullable=False),
-    Column("message_id", Text, nullable=False),
-    Column("track", Text, nullable=False),
-    Column("role", String(16), nullable=False),
-    Column("name", Text),
-    Column("kind", Text),
-    Column("task", Text),
-    Column("text", Text, nullable=False),
-    Column("payload", Text, nullable=False),
-    Column("digest", String(64), nullable=False),
-    Column("tokens", Integer, nullable=False),
-    Column("counter", Integer),
-    Column("at", Float, nullable=False),
-    Column("calls", Text),
-    Column("open_calls", Text),
-    Column("waits", Boolean, Computed("open_calls IS NOT NULL", persisted=True)),
-    Column("answers", Text),
-    Column("group_seq", BigInteger, nullable=False),
-    Column("pinned", Boolean, nullable=False, server_default=text("false")),
-    Column("revision", Integer, nullable=False, server_default="0"),
-    Column("summary_id", String(32)),
-    Column("seal", String(32)),
+entries = _table(
+    "entries",
+    "session_key:key* seq:place* id_digest:id message_id:name track:name role:role name:name? kind:name? task:name?",
+    "text:words payload:words digest:sha256 tokens:count/int counter:count/int? at:number calls:names?",
+    "open_calls:waits?",
+    _computed("waits", "open_calls IS NOT NULL"),
+    "answers:name? group_seq:place pinned:flag revision:count/int=0 summary_id:id? seal:id?",
     UniqueConstraint("session_key", "id_digest", "track", name=ENTRY_ID),
     Index("ltm_entries_role", "session_key", "track", "role", "seq"),
     Index("ltm_entries_track", "session_key", "track", "seq"),
@@ -129,105 +152,44 @@ _partial_index("ltm_entries_pinned", entries, "session_key pinned seq", where=en
 KINDS_INDEX = "ltm_entries_kinds"
 _partial_index(KINDS_INDEX, entries, "session_key track seq", where=entries.c.kind.is_not(None))
 
-open_calls = Table(
-    "ltm_open_calls",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("call_digest", String(32), primary_key=True),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("track", Text, nullable=False),
-    Column("call", Text, nullable=False),
+open_calls = _table(
+    "open_calls",
+    "session_key:key* call_digest:id* seq:place* track:name call:name",
     Index("ltm_open_calls_head", "session_key", "seq"),
 )
 
-revisions = Table(
-    "ltm_revisions",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("revision", Integer, primary_key=True, autoincrement=False),
-    Column("payload", Text, nullable=False),
-    Column("digest", String(64), nullable=False),
-    Column("replaced_at", Float, nullable=False),
+revisions = _table(
+    "revisions",
+    "session_key:key* seq:place* revision:count/int* payload:words digest:sha256 replaced_at:moment",
 )
 
-passages = Table(
-    "ltm_passages",
-    metadata,
-    Column("id", BigKey, primary_key=True, autoincrement=True),
-    Column("session_key", BigKey, nullable=False),
-    Column("level", Integer, nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("summary_id", String(32)),
-    Column("part", Integer, nullable=False),
-    Column("start", Integer, nullable=False),
-    Column("stop", Integer, nullable=False),
-    Column("track", Text, nullable=False),
-    Column("kind", Text),
-    Column("at", Float, nullable=False),
-    Column("scope", String(32), nullable=False),
-    Column("terms", Text, nullable=False),
-    Column("vector", String(32)),
+passages = _table(
+    "passages",
+    "id:auto session_key:key level:count/int seq:place summary_id:id? part:count/int start:count/int stop:count/int",
+    "track:name kind:name? at:number scope:words/32 terms:words vector:words/32?",
     Index("ltm_passages_owner", "session_key", "level", "seq", "part"),
     Index("ltm_passages_summary", "summary_id"),
-    sqlite_autoincrement=True,
 )
 _pending = passages.c.vector.is_(None)
 _partial_index("ltm_passages_pending", passages, "session_key id", where=_pending)
 _partial_index("ltm_passages_queue", passages, "id", where=_pending)
 
-removed_vectors = Table(
-    "ltm_removed_vectors", metadata, Column("passage_id", BigKey, primary_key=True, autoincrement=False)
+removed_vectors = _table(
+    "removed_vectors",
+    "passage_id:key*",
 )
 
-summaries = Table(
-    "ltm_summaries",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("session_key", BigKey, nullable=False),
-    Column("level", Integer, nullable=False),
-    Column("track", Text),
-    Column("state", String(16), nullable=False),
-    Column("unfinished", Boolean, Computed("state IN ('pending', 'generating', 'failed')", persisted=True)),
-    Column("sources", Text, nullable=False),
-    Column("source_digest", String(64), nullable=False),
-    Column("first_seq", BigInteger, nullable=False),
-    Column("last_seq", BigInteger, nullable=False),
-    Column("entry_count", Integer, nullable=False),
-    Column("first_at", Float, nullable=False),
-    Column("last_at", Float, nullable=False),
-    Column("source_tokens", Integer, nullable=False),
-    Column("parent_id", String(32)),
-    Column("strategy", Text, nullable=False),
-    Column("text", Text, nullable=False, server_default=""),
-    Column("text_digest", String(64), nullable=False, server_default=""),
-    Column("facts", Text, nullable=False, server_default="[]"),
-    Column("facts_read", Integer, nullable=False, server_default="0"),
-    Column("tokens", Integer, nullable=False, server_default="0"),
-    Column("counter", Integer),
-    Column("degraded", Boolean, nullable=False, server_default=text("false")),
-    Column("stale", Boolean, nullable=False, server_default=text("false")),
-    Column("touched", Boolean, nullable=False, server_default=text("false")),
-    Column("by_rules", Boolean, nullable=False, server_default=text("false")),
-    Column("wanted", Boolean, nullable=False, server_default=text("false")),
-    Column("attempts", Integer, nullable=False, server_default="0"),
-    Column("error", Text),
-    Column("model", Text),
-    Column("calls", Integer, nullable=False, server_default="0"),
-    Column("input_tokens", BigInteger, nullable=False, server_default="0"),
-    Column("output_tokens", BigInteger, nullable=False, server_default="0"),
-    Column("seconds", Float, nullable=False, server_default="0"),
-    Column("kept_identifiers", Float),
-    Column("information_loss", Float),
-    Column("reason", String(32)),
-    Column("from_tools", Boolean, nullable=False, server_default=text("false")),
-    Column("created_at", Float, nullable=False),
-    Column("lease_owner", Text),
-    Column("lease_until", Float),
-    Column("retry_at", Float),
-    Column("verdict", String(16)),
-    Column("verdict_note", Text),
-    Column("verdict_writer", Text),
+summaries = _table(
+    "summaries",
+    "id:id* session_key:key level:place/int track:name? state:summary_state",
+    _computed("unfinished", "state IN ('pending', 'generating', 'failed')"),
+    "sources:names source_digest:sha256_or_empty first_seq:place last_seq:place entry_count:place/int",
+    "first_at:number last_at:number source_tokens:count/int parent_id:id? strategy:words text:words=",
+    "text_digest:sha256_or_empty= facts:facts=[] facts_read:count/int=0 tokens:count/int=0 counter:count/int?",
+    "degraded:flag stale:flag touched:flag by_rules:flag wanted:flag attempts:count/int=0 error:words? model:words?",
+    "calls:count/int=0 input_tokens:count=0 output_tokens:count=0 seconds:amount=0 kept_identifiers:share?",
+    "information_loss:share? reason:failure? from_tools:flag created_at:moment lease_owner:words?",
+    "lease_until:moment? retry_at:moment? verdict:verdict? verdict_note:words? verdict_writer:words?",
     Index("ltm_summaries_waiting", "session_key", "level", "parent_id", "first_seq"),
     Index("ltm_summaries_border", "session_key", "level", "track", "last_seq"),
     Index("ltm_summaries_level", "session_key", "level", "last_seq"),
@@ -241,302 +203,146 @@ _partial_index(
     where=summaries.c.unfinished.is_(True),
 )
 _partial_index("ltm_summaries_unsettled", summaries, "session_key retry_at", where=summaries.c.retry_at.is_not(None))
-BY_RULES_INDEX = "ltm_summaries_by_rules"
 _partial_index(
-    BY_RULES_INDEX, summaries, "session_key level track wanted last_seq", where=summaries.c.by_rules.is_(True)
+    "ltm_summaries_by_rules",
+    summaries,
+    "session_key level track wanted last_seq",
+    where=summaries.c.by_rules.is_(True),
 )
 # A planner only takes an index that is partial by a value where the query names that value itself, not a parameter.
 UNREAD = summaries.c.facts_read == literal_column("0")
 """Of a summary whose facts are to be read: a condition, as the index of them has it."""
-UNREAD_INDEX = "ltm_summaries_unread"
-_partial_index(UNREAD_INDEX, summaries, "session_key facts_read first_seq", where=UNREAD)
+_partial_index("ltm_summaries_unread", summaries, "session_key facts_read first_seq", where=UNREAD)
 
-facts = Table(
-    "ltm_facts",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("id", String(16), primary_key=True),
-    Column("summary_id", String(32), nullable=False),
-    Column("track", Text, nullable=False),
-    Column("kind", String(16), nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("attribute", Text, nullable=False),
-    Column("value", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("by", String(16), nullable=False),
-    Column("speaker", Text, nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("at", Float, nullable=False),
-    Column("sources", Text, nullable=False),
-    Column("weight", Float, nullable=False),
-    Column("by_model", Boolean, nullable=False, server_default=text("false")),
-    Column("instead_of", Text, nullable=False, server_default="[]"),
-    Column("mentions", Integer, nullable=False),
-    Column("status", String(16), nullable=False),
-    Column("superseded_by", String(16)),
+facts = _table(
+    "facts",
+    "session_key:key* id:fact_id* summary_id:id track:name kind:fact_kind subject:words attribute:words value:words",
+    "text:words by:role speaker:name seq:place at:number sources:numbers weight:share by_model:flag",
+    "instead_of:numbers=[] mentions:place/int status:fact_status superseded_by:fact_id?",
     Index("ltm_facts_worth", "session_key", "status", "weight", "mentions", "seq", "id"),
     Index("ltm_facts_seq", "session_key", "seq"),
     Index("ltm_facts_summary", "summary_id"),
 )
 
-plans = Table(
-    "ltm_plans",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("name", String(64), primary_key=True),
-    Column("epoch", BigInteger, nullable=False),
-    Column("border", BigInteger, nullable=False, server_default="0"),
-    Column("payload", Text, nullable=False),
-    Column("written_at", Float, nullable=False),
+plans = _table(
+    "plans",
+    "session_key:key* name:id/64* epoch:count border:count=0 payload:json written_at:moment",
 )
 
-runs = Table(
-    "ltm_runs",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("phase", Text),
-    Column("finished_tasks", Integer, nullable=False, server_default="0"),
-    Column("zones", Text, nullable=False, server_default="{}"),
-    Column("started_at", Float, nullable=False),
-    Column("checkpoint_at", Float),
-    Column("checkpoint_seq", BigInteger),
+runs = _table(
+    "runs",
+    "session_key:key* phase:name? finished_tasks:count/int=0 zones:zones={} started_at:moment checkpoint_at:moment?",
+    "checkpoint_seq:count?",
 )
 
-tasks = Table(
-    "ltm_tasks",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("task_digest", String(32), primary_key=True),
-    Column("task_id", Text, nullable=False),
-    Column("track", Text, nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("depends_on", Text, nullable=False, server_default="[]"),
-    Column("started_at", Float, nullable=False),
-    Column("first_seq", BigInteger, nullable=False),
-    Column("finished_at", Float),
-    Column("last_seq", BigInteger),
-    Column("number", Integer, nullable=False, server_default="0"),
+tasks = _table(
+    "tasks",
+    "session_key:key* task_digest:id* task_id:name track:name state:task_state depends_on:names=[]",
+    "started_at:moment first_seq:place finished_at:moment? last_seq:count? number:count/int=0",
     Index("ltm_tasks_state", "session_key", "state", "number"),
     Index("ltm_tasks_ends", "session_key", "track", "last_seq"),
 )
 
-checkpoints = Table(
-    "ltm_checkpoints",
-    metadata,
-    Column("key", BigKey, primary_key=True, autoincrement=True),
-    Column("id", String(32), nullable=False, unique=True),
-    Column("session_key", BigKey, nullable=False),
-    Column("track", Text, nullable=False),
-    Column("at", Float, nullable=False),
-    Column("reasons", Text, nullable=False),
-    Column("last_seq", BigInteger, nullable=False),
-    Column("langgraph_id", Text),
-    Column("digest", String(64), nullable=False),
-    Column("payload", LargeBinary, nullable=False),
-    Column("archived", Boolean, nullable=False, server_default=text("false")),
-    Column("alone", Boolean, nullable=False, server_default=text("false")),
+checkpoints = _table(
+    "checkpoints",
+    "key:order id:words/32! session_key:key track:name at:moment reasons:names last_seq:count",
+    "langgraph_id:name? digest:sha256 payload:bytes archived:flag alone:flag",
     Index("ltm_checkpoints_session", "session_key", "key"),
-    sqlite_autoincrement=True,
 )
 
-outcomes = Table(
-    "ltm_outcomes",
-    metadata,
-    Column("key", BigKey, primary_key=True, autoincrement=True),
-    Column("id", String(32), nullable=False, unique=True),
-    Column("session_key", BigKey, nullable=False),
-    Column("view", String(64), nullable=False),
-    Column("kind", String(16), nullable=False),
-    Column("at", Float, nullable=False),
-    Column("last_seq", BigInteger, nullable=False),
-    Column("payload", Text, nullable=False),
-    Column("plan_before", Text),
-    Column("plan_after", Text),
-    Column("undone_at", Float),
+outcomes = _table(
+    "outcomes",
+    "key:order id:words/32! session_key:key view:id/64 kind:outcome_kind at:moment last_seq:count payload:json",
+    "plan_before:json? plan_after:json? undone_at:moment?",
     Index("ltm_outcomes_session", "session_key", "key"),
-    sqlite_autoincrement=True,
 )
 
-events = Table(
-    "ltm_events",
-    metadata,
-    Column("key", BigKey, primary_key=True, autoincrement=True),
-    Column("id", String(80), nullable=False, unique=True),
-    Column("session_key", BigKey, nullable=False, index=True),
-    Column("name", String(64), nullable=False),
-    Column("at", Float, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("details", Text, nullable=False),
-    Column("deliveries", Integer, nullable=False, server_default="0"),
-    sqlite_autoincrement=True,
+events = _table(
+    "events",
+    "key:auto id:words/80! session_key:key& name:words/64 at:moment reason:words details:json",
+    "deliveries:count/int=0",
 )
 
-files = Table(
-    "ltm_files",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("path_digest", String(32), primary_key=True),
-    Column("track", Text, nullable=False),
-    Column("path", Text, nullable=False),
-    Column("operation", String(16), nullable=False),
-    Column("tool", Text, nullable=False),
-    Column("at", Float, nullable=False),
+files = _table(
+    "files",
+    "session_key:key* seq:place* path_digest:id* track:name path:name operation:operation tool:name at:number",
     Index("ltm_files_track", "session_key", "track", "seq"),
 )
 _partial_index("ltm_files_written", files, "session_key operation path_digest", where=files.c.operation == "write")
 
-file_tiers = Table(
-    "ltm_file_tiers",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("next_order", BigInteger, nullable=False, server_default="1"),
-    Column("collected_at", Float),
-    Column("optimised_at", Float),
-    Column("crowded_at", Float),
-    Column("figures", Text, nullable=False, server_default="{}"),
-    Column("report", Text),
+file_tiers = _table(
+    "file_tiers",
+    "session_key:key* next_order:place=1 collected_at:moment? optimised_at:moment? crowded_at:moment?",
+    "figures:counts={} report:json?",
 )
 
-kept_files = Table(
-    "ltm_kept_files",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("path_digest", String(32), primary_key=True),
-    Column("path", Text, nullable=False),
-    Column("tier", String(8), nullable=False),
-    Column("pinned", Boolean, nullable=False, server_default=text("false")),
-    Column("kind", String(16), nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("modified_ns", BigInteger),
-    Column("checksum", String(64), nullable=False),
-    Column("dependencies", Text, nullable=False, server_default="[]"),
-    Column("changed_at", Float, nullable=False),
-    Column("accessed_at", Float, nullable=False),
-    Column("access_order", BigInteger, nullable=False),
-    Column("accesses", BigInteger, nullable=False, server_default="1"),
-    Column("deleted", Boolean, nullable=False, server_default=text("false")),
+kept_files = _table(
+    "kept_files",
+    "session_key:key* path_digest:id* path:name tier:tier pinned:flag kind:file_kind size:count modified_ns:whole?",
+    "checksum:sha256 dependencies:names=[] changed_at:moment accessed_at:moment access_order:place accesses:place=1",
+    "deleted:flag",
     Index("ltm_kept_files_tier", "session_key", "tier", "access_order"),
     Index("ltm_kept_files_content", "session_key", "checksum"),
 )
 
-file_contents = Table(
-    "ltm_file_contents",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("checksum", String(64), primary_key=True),
-    Column("size", BigInteger, nullable=False),
-    Column("form", String(8), nullable=False),
-    Column("dictionary", BigInteger),
-    Column("payload", LargeBinary, nullable=False),
+file_contents = _table(
+    "file_contents",
+    "session_key:key* checksum:sha256* size:count form:content_form dictionary:count? payload:bytes",
 )
 
-file_dictionaries = Table(
-    "ltm_file_dictionaries",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("digest", String(64), nullable=False),
-    Column("payload", LargeBinary, nullable=False),
+file_dictionaries = _table(
+    "file_dictionaries",
+    "session_key:key* number:count* digest:sha256 payload:bytes",
 )
 
 # What was forgotten is known again by keyed digests: nothing in these two tables can be read, or guessed from outside.
-forgotten_sessions = Table(
-    "ltm_forgotten_sessions",
-    metadata,
-    Column("key", BigKey, primary_key=True, autoincrement=True),
-    Column("digest", LargeBinary, nullable=False, unique=True),
-    Column("next_seq", BigInteger, nullable=False, server_default="1"),
-    Column("epoch", BigInteger, nullable=False, server_default="0"),
-    Column("checkpointer", Text),
+forgotten_sessions = _table(
+    "forgotten_sessions",
+    "key:serial digest:keyed_digest! next_seq:place=1 epoch:count=0 checkpointer:words?",
 )
 
-forgotten = Table(
-    "ltm_forgotten",
-    metadata,
-    Column("forgotten_session", BigKey, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("revision", Integer, primary_key=True, autoincrement=False),
-    Column("role", String(16), nullable=False),
-    Column("track_digest", LargeBinary, nullable=False),
-    Column("id_digest", LargeBinary),
-    Column("words_digest", LargeBinary),
-    Column("said_digest", LargeBinary),
+forgotten = _table(
+    "forgotten",
+    "forgotten_session:key* seq:place* revision:count/int* role:forgotten_role track_digest:keyed_digest",
+    "id_digest:keyed_digest? words_digest:keyed_digest? said_digest:keyed_digest?",
     Index("ltm_forgotten_id", "forgotten_session", "id_digest"),
     Index("ltm_forgotten_said", "forgotten_session", "said_digest"),
 )
 
-REMOVED_BESIDES = ("facts", "files", "checkpoints", "items")
-"""What a removal counts since the seventh schema."""
-
 # Removals that were begun: numbers alone. What is not finished is taken up by the next open, forget or doctor.
-removals = Table(
-    "ltm_removals",
-    metadata,
-    Column("key", BigKey, primary_key=True, autoincrement=True),
-    Column("begun_at", Float, nullable=False),
-    Column("erased_at", Float),
-    Column("finished_at", Float),
-    Column("entries", BigInteger, nullable=False, server_default="0"),
-    Column("revisions", BigInteger, nullable=False, server_default="0"),
-    Column("summaries", BigInteger, nullable=False, server_default="0"),
-    Column("passages", BigInteger, nullable=False, server_default="0"),
-    *(Column(name, BigInteger, nullable=False, server_default="0") for name in REMOVED_BESIDES),
+removals = _table(
+    "removals",
+    "key:serial begun_at:moment erased_at:moment? finished_at:moment? entries:count=0 revisions:count=0",
+    "summaries:count=0 passages:count=0 facts:count=0 files:count=0 checkpoints:count=0 items:count=0",
 )
 
-removal_targets = Table(
-    "ltm_removal_targets",
-    metadata,
-    Column("removal", BigKey, primary_key=True, autoincrement=False),
-    Column("target", BigKey, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+removal_targets = _table(
+    "removal_targets",
+    "removal:key* target:key* seq:signed*",
 )
 
-windows = Table(
-    "ltm_windows",
-    metadata,
-    Column("model", String(200), primary_key=True),
-    Column("tokens", BigInteger, nullable=False),
-    Column("learned_at", Float, nullable=False),
+windows = _table(
+    "windows",
+    "model:words/200* tokens:place learned_at:moment",
 )
 
-# Items of LangGraph's store. Namespaces below another one are a range: PostgreSQL must sort them as SQLite does.
-items = Table(
-    "ltm_items",
-    metadata,
-    Column("key", BigKey, primary_key=True, autoincrement=True),
-    Column("digest", String(32), nullable=False, unique=True),
-    Column("owner_digest", String(32)),
-    Column("owner", Text),
-    Column("namespace", Text().with_variant(Text(collation="C"), "postgresql"), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("payload", Text, nullable=False),
-    Column("fields", Text, nullable=False, server_default="[]"),
-    Column("embedder", String(32)),
-    Column("created_at", Float, nullable=False),
-    Column("updated_at", Float, nullable=False),
-    Column("ttl_minutes", Float),
-    Column("expires_at", Float),
+# Items of LangGraph's store.
+items = _table(
+    "items",
+    "key:auto digest:id! owner_digest:id? owner:name? namespace:namespace name:name payload:json fields:names=[]",
+    "embedder:words/32? created_at:moment updated_at:moment ttl_minutes:amount? expires_at:number?",
     Index("ltm_items_namespace", "owner_digest", "namespace", "updated_at"),
-    sqlite_autoincrement=True,
 )
 _partial_index("ltm_items_expiring", items, "expires_at", where=items.c.expires_at.is_not(None))
 
-item_vectors = Table(
-    "ltm_item_vectors",
-    metadata,
-    Column("item", BigKey, primary_key=True, autoincrement=False),
-    Column("part", Integer, primary_key=True, autoincrement=False),
-    Column("vector", LargeBinary, nullable=False),
+item_vectors = _table(
+    "item_vectors",
+    "item:key* part:count/int* vector:bytes",
 )
 
-calibrations = Table(
-    "ltm_calibrations",
-    metadata,
-    Column("model", String(200), primary_key=True),
-    Column("counter", String(100), primary_key=True),
-    Column("ratio", Float, nullable=False),
-    Column("samples", Integer, nullable=False),
+calibrations = _table(
+    "calibrations",
+    "model:words/200* counter:words/100* ratio:amount samples:count/int",
 )
 
 

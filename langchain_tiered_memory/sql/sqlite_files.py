@@ -40,19 +40,11 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.sql.encryption import KeySource
 
-_SIDE_FILES = ("-wal", "-shm")
+_SUFFIXES = ("", "-wal", "-shm")
+"""Of the database, its log and the log's index."""
 _OPEN: WeakSet[SqliteFile] = WeakSet()
 """The files that this process has open."""
 _PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "temp_store=MEMORY")
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Which files a connection has open, as (device, inode); `None` for one that it did not find."""
-
-    database: tuple[int, int] | None
-    log: tuple[int, int] | None
-    index: tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +78,8 @@ class SqliteFile:
         self._label = label
         self._busy_seconds = busy_seconds
         self._mode = mode
-        self._identity: Identity | None = None
+        self._identity: tuple[int, int] | None = None
+        """Device and inode of the file that was opened first."""
         self.seen = Look(stamp=(), is_quiet=False)
         """What the file looked like when the connections in the pool were made; where it is only read."""
 
@@ -187,7 +180,7 @@ class SqliteFile:
 
     def connect(self) -> sqlite3.Connection:
         """A connection for the pool."""
-        if self._identity is not None and self._file_id("") != self._identity.database:
+        if self._identity is not None and self._file_id("") != self._identity:
             raise self._replaced()
         connection = self._connect(self._uri())
         try:
@@ -209,12 +202,11 @@ class SqliteFile:
         Raises:
             DatabaseReplacedError: when it is another file than the one that was opened first.
         """
-        found = Identity(*(self._file_id(suffix) for suffix in ("", *_SIDE_FILES)))
+        found = record["files"] = [self._file_id(suffix) for suffix in _SUFFIXES]
         if self._identity is None:
-            self._identity = found
-        elif found.database != self._identity.database:
+            self._identity = found[0]
+        elif found[0] != self._identity:
             raise self._replaced()
-        record["files"] = found
 
     def confirm(self, record: dict[Any, Any]) -> None:
         """Say that what a connection has open is what others will find.
@@ -222,8 +214,7 @@ class SqliteFile:
         Raises:
             DatabaseReplacedError: when the file, its log or the log's index was removed or replaced.
         """
-        known: Identity = record["files"]
-        for suffix, mine in zip(("", *_SIDE_FILES), (known.database, known.log, known.index), strict=True):
+        for suffix, mine in zip(_SUFFIXES, record["files"], strict=True):
             if mine is not None and self._file_id(suffix) != mine:
                 raise self._replaced(suffix)
 

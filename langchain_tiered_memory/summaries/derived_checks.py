@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode, digest_of_payload
 from langchain_tiered_memory.messages.ingest import draft_of
-from langchain_tiered_memory.reports import Problem
-from langchain_tiered_memory.types.records import Passage, PassageDraft, SummaryState
+from langchain_tiered_memory.types.records import SummaryState
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.types.drafts import Incoming
@@ -43,57 +42,31 @@ def derived_again(entry: Entry, *, counter: TokenCounter, passage_words: int) ->
     return dataclasses.replace(incoming, draft=dataclasses.replace(incoming.draft, digest=digest))
 
 
-def entry_problems(
-    entry: Entry,
-    again: Incoming | None,
-    *,
-    passages: Sequence[Passage],
-    summary_ids: Collection[str],
-    where: str,
-    is_ours: bool = True,
-) -> list[Problem]:
-    """What is wrong with one message and its index rows.
+def entry_faults(entry: Entry, again: Incoming | None, *, is_indexed: bool, is_ours: bool) -> list[tuple[str, str]]:
+    """What is wrong with one message and its index rows: kind and detail of each problem.
 
-    `again` is what it gives when it is read anew; `is_ours`: its tokens were counted by the counter that counted that.
+    `again` is what it gives when it is read anew; `is_indexed`: its index rows are those of that; `is_ours`: its tokens
+    were counted by the counter that counted that.
     """
-    what = f"{where}/{entry.id}"
     if again is None:
-        return [Problem(kind="unreadable_message", what=what, detail="its payload cannot be decoded")]
-    found: list[Problem] = []
+        return [("unreadable_message", "its payload cannot be decoded")]
     draft = again.draft
     if draft.digest != entry.digest:
         # What is derived from such a payload says nothing about the rest.
-        return [Problem(kind="message_changed", what=what, detail="its payload is not what its digest says")]
+        return [("message_changed", "its payload is not what its digest says")]
+    found: list[tuple[str, str]] = []
     if draft.text != entry.text:
-        found.append(Problem(kind="text_changed", what=what, detail="its text is not what its payload says"))
+        found.append(("text_changed", "its text is not what its payload says"))
     # An edit changes what is said, and leaves a message in its place: it answers the call that it answered.
     read = ("role", "name", "calls") if entry.revision else ("role", "name", "calls", "answers")
     wrong = [name for name in read if getattr(draft, name) != getattr(entry, name)]
     if wrong:
-        detail = f"its {', '.join(wrong)} is not what its payload says"
-        found.append(Problem(kind="wrong_reading", what=what, detail=detail))
+        found.append(("wrong_reading", f"its {', '.join(wrong)} is not what its payload says"))
     if is_ours and draft.tokens != entry.tokens:
-        found.append(
-            Problem(kind="wrong_count", what=what, detail=f"{entry.tokens} tokens stored, {draft.tokens} counted")
-        )
-    if not same_passages(passages, again.passages):
-        found.append(Problem(kind="wrong_index_rows", what=what, detail="its passages are not what its text gives"))
-    if entry.summary_id is not None and entry.summary_id not in summary_ids:
-        found.append(
-            Problem(
-                kind="missing_summary",
-                what=what,
-                detail=f"its summary {entry.summary_id} is gone",
-                about=entry.summary_id,
-            )
-        )
+        found.append(("wrong_count", f"{entry.tokens} tokens stored, {draft.tokens} counted"))
+    if not is_indexed:
+        found.append(("wrong_index_rows", "its passages are not what its text gives, or not in its place"))
     return found
-
-
-def same_passages(stored: Sequence[Passage], drafts: Sequence[PassageDraft]) -> bool:
-    """Whether index rows are what a text gives."""
-    left = [(one.part, one.start, one.stop, one.terms) for one in sorted(stored, key=lambda one: one.part)]
-    return left == [(one.part, one.start, one.stop, one.terms) for one in drafts]
 
 
 def source_identity(source_id: str, text: str) -> bytes:
@@ -139,27 +112,26 @@ def coverage_of(summary: Summary, under: Sequence[tuple[str, bytes | None]]) -> 
     return Coverage(differs, _digest_of(identities[one] for one in summary.sources))
 
 
-def summary_problems(
-    summary: Summary, *, coverage: Coverage, summaries: Mapping[str, Summary], says: str, kept_digest: str, where: str
-) -> list[Problem]:
-    """What is wrong with one summary.
+def summary_faults(
+    summary: Summary, *, coverage: Coverage, summaries: Mapping[str, Summary], is_changed: bool
+) -> list[tuple[str, str]]:
+    """What is wrong with one summary: kind and detail of each problem.
 
-    `says` is the digest of its text and facts, `kept_digest` the one that was kept when it was committed.
+    `is_changed`: its text and facts are not what was committed.
     """
-    what = f"{where}/{summary.id}"
-    found: list[Problem] = []
+    found: list[tuple[str, str]] = []
     if coverage.differs is not None:
-        found.append(Problem(kind="wrong_coverage", what=what, detail=coverage.differs))
+        found.append(("wrong_coverage", coverage.differs))
     if summary.parent_id is not None and summary.parent_id not in summaries:
-        found.append(Problem(kind="missing_parent", what=what, detail=f"its parent {summary.parent_id} is gone"))
+        found.append(("missing_parent", f"its parent {summary.parent_id} is gone"))
     if not summary.state.finished:
         return found
-    if says != kept_digest:
-        found.append(Problem(kind="summary_changed", what=what, detail="its text is not what its digest says"))
+    if is_changed:
+        found.append(("summary_changed", "its text is not what its digest says"))
     if not summary.stale and coverage.digest not in (None, summary.source_digest):
-        found.append(Problem(kind="sources_changed", what=what, detail="its sources do not say what they said"))
+        found.append(("sources_changed", "its sources do not say what they said"))
     parent = summaries.get(summary.parent_id or "")
     under_finished = parent is not None and parent.state.finished
     if under_finished != (summary.state is SummaryState.SUPERSEDED):
-        found.append(Problem(kind="wrong_state", what=what, detail=f"{summary.state} does not fit its parent"))
+        found.append(("wrong_state", f"{summary.state} does not fit its parent"))
     return found

@@ -25,10 +25,10 @@ from langchain_tiered_memory.sql.schema import (
     tasks,
     unpacked,
 )
-from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.derived_rows import (
     drop_passages,
     mark_ancestors_stale,
+    passage_values,
     read_again,
     touch_values,
     write_touches,
@@ -187,9 +187,7 @@ def _insert_new(connection: Connection, session: Columns, incoming: Sequence[Inc
             left.setdefault(group, {}).update(dict.fromkeys(draft.calls, draft.track))
         row = entry_rows.entry_values(draft) | {"session_key": key, "seq": seq, "group_seq": group}
         values.append(row | {"seal": entry_rows.seal_of_row(session["digest"], row)})
-        found += derived_rows.passage_values(
-            key, item.passages, level=0, seq=seq, summary_id=None, track=draft.track, kind=draft.kind, at=draft.at
-        )
+        found += passage_values(key, item.passages, seq=seq, track=draft.track, kind=draft.kind, at=draft.at)
         touched += touch_values(key, track=draft.track, seq=seq, at=draft.at, touches=item.touches)
     for row in values:
         row["open_calls"] = WAITS if left.get(row["seq"]) else None
@@ -220,7 +218,7 @@ def _terms_in(index_rows: Sequence[Mapping[str, Any]]) -> int:
 
 def _revise(connection: Connection, session: Columns, stored: dict[str, Any], item: Incoming, *, now: float) -> None:
     check(entries, {name: stored[name] for name in ("seq", "revision", "tokens", "at")})
-    key, seq, draft = session["key"], stored["seq"], item.draft
+    key, seq, track, draft = session["key"], stored["seq"], unpacked(stored["track"]), item.draft
     connection.execute(
         insert(revisions).values(
             session_key=key,
@@ -236,25 +234,16 @@ def _revise(connection: Connection, session: Columns, stored: dict[str, Any], it
         # An edit changes what is said, not where and when: its place, time and group stay.
         changed.pop(fixed)
     left = unanswered(connection, key, seq, draft.calls)
-    waits = write_open(connection, key, seq, track=unpacked(stored["track"]), calls=left)
+    waits = write_open(connection, key, seq, track=track, calls=left)
     changed |= {"revision": stored["revision"] + 1, "open_calls": waits}
     sealed = changed | {name: stored[name] for name in ("seq", "message_id", "track", "at")}
     changed["seal"] = entry_rows.seal_of_row(session["digest"], sealed)
     connection.execute(update(entries).where(entries.c.session_key == key, entries.c.seq == seq).values(changed))
     mine = and_(passages.c.session_key == key, passages.c.level == 0, passages.c.seq == seq)
     passages_before, terms_before = drop_passages(connection, mine)
-    found = derived_rows.passage_values(
-        key,
-        item.passages,
-        level=0,
-        seq=seq,
-        summary_id=None,
-        track=unpacked(stored["track"]),
-        kind=draft.kind,
-        at=stored["at"],
-    )
+    found = passage_values(key, item.passages, seq=seq, track=track, kind=draft.kind, at=stored["at"])
     insert_all(connection, passages, found)
-    write_touches(connection, key, track=unpacked(stored["track"]), seq=seq, at=stored["at"], touches=item.touches)
+    write_touches(connection, key, track=track, seq=seq, at=stored["at"], touches=item.touches)
     connection.execute(
         update(sessions)
         .where(sessions.c.key == key)

@@ -40,11 +40,6 @@ PASSAGE_COLUMNS = tuple(passages.c[name] for name in _PASSAGE_NAMES)
 _CHECKED_OF_PASSAGE = 8  # columns; whom a summary's id names is seen when that is read
 
 
-def passage(row: Columns) -> Passage:
-    """A row of `ltm_passages`; as `passage_of`."""
-    return passage_of([row[name] for name in _PASSAGE_NAMES])
-
-
 def passage_of(row: Iterable[Any]) -> Passage:
     """A row of `PASSAGE_COLUMNS`."""
     number, session_key, level, seq, part, start, stop, terms, summary_id = values = tuple(row)
@@ -75,14 +70,14 @@ def passage_values(
     session_key: int,
     drafts: Sequence[PassageDraft],
     *,
-    level: int,
     seq: int,
-    summary_id: str | None,
     track: str,
     kind: str | None,
     at: float,
+    level: int = 0,
+    summary_id: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows of `ltm_passages` for one entry or summary."""
+    """Rows of `ltm_passages` for one message or summary."""
     return [
         {
             "session_key": session_key,
@@ -100,6 +95,12 @@ def passage_values(
         }
         for draft in drafts
     ]
+
+
+def summary_passages(session_key: int, summary: Summary, drafts: Sequence[PassageDraft]) -> list[dict[str, Any]]:
+    """Rows of `ltm_passages` for a summary."""
+    place: dict[str, Any] = {"seq": summary.last_seq, "level": summary.level, "summary_id": summary.id}
+    return passage_values(session_key, drafts, track=summary.track or "", kind="summary", at=summary.last_at, **place)
 
 
 _AS_KEPT = (

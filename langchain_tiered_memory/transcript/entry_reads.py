@@ -5,7 +5,6 @@ Every statement here is built once: building one takes longer than SQLite takes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
@@ -15,15 +14,15 @@ from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.damage import damage_of, readable
 from langchain_tiered_memory.sql.entry_rows import ROLES
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
+from langchain_tiered_memory.sql.rows import of_track
 from langchain_tiered_memory.sql.schema import digest_of, entries, files, packed, summaries, unpacked
 from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import Entry, Role, SessionRef
 
 
@@ -202,12 +201,8 @@ class Moment(NamedTuple):
     track: str
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class EntryReads:
+class EntryReads(Room):
     """Reads messages. Each method is one transaction."""
-
-    database: Database
 
     def entries(
         self, ref: SessionRef, *, newest_first: bool = False, skip_damaged: bool = True, **bounds: Unpack[Bounds]
@@ -229,11 +224,27 @@ class EntryReads:
             rows = connection.execute(query, {"session": ref.key, **named})
             return [entry_or_again(connection, row) for row in rows]
 
+    def _found(self, ref: SessionRef, query: Select[Any], **named: Any) -> list[Entry]:  # noqa: ANN401 - as `found`
+        with self.database.read() as connection:
+            return found(connection, ref, query, **named)
+
+    def _found_by(
+        self,
+        ref: SessionRef,
+        query: Select[Any],
+        name: str,
+        values: Iterable[Any],
+        **named: Any,  # noqa: ANN401
+    ) -> list[Entry]:
+        """The entries that have one of the values, in order."""
+        with self.database.read() as connection:
+            parts = ({name: part} for part in chunks(list(dict.fromkeys(values))))
+            read = [one for part in parts for one in found(connection, ref, query, **part, **named)]
+        return sorted(read, key=lambda one: one.seq)
+
     def by_seq(self, ref: SessionRef, seqs: Sequence[int]) -> list[Entry]:
         """The entries with these numbers, in order; numbers that are not there are left out."""
-        with self.database.read() as connection:
-            parts = chunks(sorted(set(seqs)))
-            return [one for part in parts for one in found(connection, ref, _BY_SEQ, seqs=part)]
+        return self._found_by(ref, _BY_SEQ, "seqs", sorted(seqs))
 
     def moments(self, ref: SessionRef, seqs: Sequence[int]) -> list[Moment]:
         """Who said these entries, and when, in order: a question weighs a thousand and shows a few of them.
@@ -256,10 +267,7 @@ class EntryReads:
     def by_id(self, ref: SessionRef, message_ids: Sequence[str], *, track: str | None = None) -> list[Entry]:
         """The entries of these messages, in order, on one track or on each that has them; the missing are left out."""
         query, named = (_BY_ID, {}) if track is None else (_BY_ID_ON_TRACK, {"track": packed(track)})
-        with self.database.read() as connection:
-            parts = chunks(list(dict.fromkeys(digest_of(one) for one in message_ids)))
-            read = [one for part in parts for one in found(connection, ref, query, digests=part, **named)]
-        return sorted(read, key=lambda one: one.seq)
+        return self._found_by(ref, query, "digests", map(digest_of, message_ids), **named)
 
     def named(self, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> dict[str, Entry]:
         """Which message each id means to who works on a track; ids that are not there are left out.
@@ -283,9 +291,7 @@ class EntryReads:
         beginning = packed(message_id)
         begins = func.substr(entries.c.message_id, 1, len(beginning)) == beginning  # `LIKE` refuses long patterns
         with self.database.read() as connection:
-            mine = select(entries.c.message_id).where(entries.c.session_key == ref.key, begins)
-            if track is not None:
-                mine = mine.where(entries.c.track == packed(track))
+            mine = select(entries.c.message_id).where(*of_track(entries, ref, track), begins)
             names = [unpacked(name) for name in connection.scalars(mine.distinct().limit(2))]
         return self.by_id(ref, names, track=track)
 
@@ -318,15 +324,11 @@ class EntryReads:
 
     def groups_of(self, ref: SessionRef, group_seqs: Sequence[int]) -> list[Entry]:
         """Every entry of these groups, in order."""
-        with self.database.read() as connection:
-            parts = chunks(sorted(set(group_seqs)))
-            read = [one for part in parts for one in found(connection, ref, _BY_GROUP, groups=part)]
-        return sorted(read, key=lambda one: one.seq)
+        return self._found_by(ref, _BY_GROUP, "groups", sorted(group_seqs))
 
     def waiting_heads(self, ref: SessionRef, *, track: str) -> list[Entry]:
         """Messages with calls that have no result yet, newest first, as many as a late result may still join."""
-        with self.database.read() as connection:
-            return found(connection, ref, _WAITING, track=packed(track))
+        return self._found(ref, _WAITING, track=packed(track))
 
     def kinds(self, ref: SessionRef, *, track: str, after: int) -> list[tuple[int, str]]:
         """Number and kind of the messages of a track behind a number that were given a kind, in order."""
@@ -336,10 +338,8 @@ class EntryReads:
 
     def not_summarised(self, ref: SessionRef, *, limit: int) -> list[Entry]:
         """The newest messages that no finished summary stands for, of all tracks, newest first."""
-        with self.database.read() as connection:
-            return found(connection, ref, _NOT_SUMMARISED, limit=limit)
+        return self._found(ref, _NOT_SUMMARISED, limit=limit)
 
     def pinned(self, ref: SessionRef) -> list[Entry]:
         """Pinned messages, in order."""
-        with self.database.read() as connection:
-            return found(connection, ref, _PINNED)
+        return self._found(ref, _PINNED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from sqlalchemy import RowMapping, Select, and_, bindparam, func, select
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.schema import entries, files, packed, unpacked
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.runs import FileAccess
@@ -19,7 +18,6 @@ from langchain_tiered_memory.types.runs import FileAccess
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
 _LOOKED_AT = 2000
@@ -62,12 +60,8 @@ def _statements(*, of_track: bool) -> tuple[Select[Any], Select[Any]]:
     return walk, select(files.c.path_digest).where(*mine, files.c.operation == "write", some).distinct()
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Files:
+class Files(Room):
     """Reads which files were touched."""
-
-    database: Database
 
     def latest(self, ref: SessionRef, *, track: str | None, limit: int) -> list[FileAccess]:
         """One access for each path, the latest first, of a track or of all.

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, or_, select, update
@@ -25,7 +24,7 @@ from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import from_json
 from langchain_tiered_memory.sql.schema import events, sessions, storable, unpacked
 from langchain_tiered_memory.text.scrubbing import told
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.sql.database import Database
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -111,12 +109,8 @@ def write_down(connection: Connection, event: Event | None, session_key: int) ->
     )
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Outbox:
+class Outbox(Room):
     """Reads and confirms events."""
-
-    database: Database
 
     def left_over(self) -> list[Event]:
         """Events whose telling was not confirmed, oldest first; each call counts as one delivery of them."""

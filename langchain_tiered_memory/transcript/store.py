@@ -22,8 +22,6 @@ from sqlalchemy import (
 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.sql import rows
-from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.rows import advance_epoch, ensure_session, figures_of, lock_session
 from langchain_tiered_memory.sql.schema import (
     digest_of,
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from langchain_tiered_memory.sql.column_forms import Columns
+    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import Entry
 
 _OF_SESSION = summaries.c.session_key == bindparam("session")
@@ -175,15 +174,15 @@ class OtherTracks:
     """Whether there may be more than were looked at."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
 class Transcript(EntryReads):
     """Reads and writes messages. Each method is one transaction."""
 
-    group_rule: GroupRule
-    """Says which group each new message joins; judged inside the transaction that numbers them."""
-    drop_facts: DropFacts
-    """Takes the facts that an edited message stated out, inside the transaction that edits it."""
+    def __init__(self, database: Database, group_rule: GroupRule, drop_facts: DropFacts) -> None:
+        super().__init__(database)
+        self.group_rule = group_rule
+        """Says which group each new message joins; judged inside the transaction that numbers them."""
+        self.drop_facts = drop_facts
+        """Takes the facts that an edited message stated out, inside the transaction that edits it."""
 
     def find(self, session_id: str) -> SessionRef | None:
         """The session of that name, or `None` where nothing was written to it yet."""
@@ -215,8 +214,7 @@ class Transcript(EntryReads):
         query = select(sessions).order_by(sessions.c.key)
         if user is not None:
             query = query.where(sessions.c.owner_digest == digest_of(user))
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(query).mappings(), rows.session_ref)
+        return self._records(query, rows.session_ref)
 
     def append(
         self,
@@ -311,11 +309,9 @@ class Transcript(EntryReads):
         """
         with self.database.read() as connection:
             if track is not None:
-                mine = and_(entries.c.session_key == ref.key, entries.c.track == packed(track))
-                counted = select(
-                    func.count().label("entries"), func.coalesce(func.sum(entries.c.tokens), 0).label("tokens")
-                )
-                return dict(connection.execute(counted.where(mine)).mappings().one())
+                tokens = func.coalesce(func.sum(entries.c.tokens), 0).label("tokens")
+                counted = select(func.count().label("entries"), tokens).where(*rows.of_track(entries, ref, track))
+                return dict(connection.execute(counted).mappings().one())
             row = connection.execute(_BY_KEY, {"session": ref.key}).mappings().one_or_none()
             return rows.figures_of(connection, row) if row is not None else {}
 
@@ -373,8 +369,7 @@ class Transcript(EntryReads):
             entries.c.seq < before,
             *([taken] if without else []),
         )
-        with self.database.read() as connection:
-            return int(connection.scalar(select(func.count()).select_from(some.limit(most).subquery())) or 0)
+        return self._count(select(func.count()).select_from(some.limit(most).subquery()))
 
     def other_tracks(self, ref: SessionRef, *, track: str, after: int, tracks: int, limit: int) -> OtherTracks:
         """What is told of other tracks beside the view of `track` with its border at `after`.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, select
+from sqlalchemy import bindparam, func, select
 
-from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import beside_index, packed, summaries
+from langchain_tiered_memory.sql.retrying import Room
+from langchain_tiered_memory.sql.rows import of_track
+from langchain_tiered_memory.sql.schema import beside_index, summaries
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import SessionRef, Summary, SummaryState
@@ -17,7 +16,8 @@ from langchain_tiered_memory.types.records import SessionRef, Summary, SummarySt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.sql.database import Database
+    from sqlalchemy import ColumnElement, FromClause
+
 
 FINISHED = (SummaryState.ACTIVE, SummaryState.SUPERSEDED, SummaryState.ARCHIVED)
 ROOT = (SummaryState.ACTIVE, SummaryState.ARCHIVED)
@@ -41,12 +41,8 @@ _CHILDREN = select(summaries).where(
 _HIGHEST = select(func.max(summaries.c.level)).where(summaries.c.session_key == bindparam("session"))
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class SummaryReads:
+class SummaryReads(Room):
     """Reads summaries of any level."""
-
-    database: Database
 
     def roots(self, ref: SessionRef, *, limit: int) -> list[Summary]:
         """Finished summaries that no finished one covers, in order; the newest `limit` of them."""
@@ -77,9 +73,7 @@ class SummaryReads:
         if not summary_id.isalnum():  # ids are hexadecimal
             return []
         begins = func.substr(summaries.c.id, 1, len(summary_id)) == summary_id  # `LIKE` refuses long patterns
-        query = select(summaries).where(summaries.c.session_key == ref.key, begins, summaries.c.state.in_(FINISHED))
-        if track is not None:
-            query = query.where(summaries.c.track == packed(track))
+        query = select(summaries).where(*of_track(summaries, ref, track), begins, summaries.c.state.in_(FINISHED))
         return self._read(query.limit(2))
 
     def of_span(self, ref: SessionRef, first_seq: int, last_seq: int, *, track: str | None = None) -> list[Summary]:
@@ -88,26 +82,19 @@ class SummaryReads:
         That is one where a view shows it by its span, and several where it tells of neighbours in one line. With a
         `track` only its own: none that merges several.
         """
+
+        def told_within(table: FromClause) -> tuple[ColumnElement[bool], ...]:
+            within = table.c.state.in_(FINISHED), table.c.first_seq >= first_seq, table.c.last_seq <= last_seq
+            return *of_track(table, ref, track), *within
+
         above = summaries.alias("above")
-        within = and_(summaries.c.first_seq >= first_seq, summaries.c.last_seq <= last_seq)
-        is_told_above = (
-            select(above.c.id)
-            .where(
-                above.c.id == summaries.c.parent_id,
-                above.c.state.in_(FINISHED),
-                above.c.first_seq >= first_seq,
-                above.c.last_seq <= last_seq,
-                *([] if track is None else [above.c.track == packed(track)]),
-            )
-            .exists()
-        )
-        query = select(summaries).where(*_of_track(ref, track), within, summaries.c.state.in_(FINISHED), ~is_told_above)
+        is_told_above = select(above.c.id).where(above.c.id == summaries.c.parent_id, *told_within(above)).exists()
+        query = select(summaries).where(*told_within(summaries), ~is_told_above)
         return self._read(query.order_by(summaries.c.first_seq, summaries.c.last_seq).limit(_MOST_OF_SPAN))
 
     def height(self, ref: SessionRef) -> int:
         """Levels there are, messages included: 1 for a session without summaries."""
-        with self.database.read() as connection:
-            return int(connection.scalar(_HIGHEST, {"session": ref.key}) or 0) + 1
+        return self._count(_HIGHEST, {"session": ref.key}) + 1
 
     def all(self, ref: SessionRef) -> list[Summary]:
         """Every summary of a session, by level and place. For inspection: grows with the session."""
@@ -116,16 +103,11 @@ class SummaryReads:
 
     def root_figures(self, ref: SessionRef, *, track: str | None = None) -> tuple[int, int]:
         """Tokens of the messages that the highest finished summaries stand for, and tokens of those summaries."""
-        covered = (
-            select(func.coalesce(func.sum(summaries.c.source_tokens), 0))
-            .where(*_of_track(ref, track), summaries.c.level == 1, summaries.c.state.in_(FINISHED))
-            .scalar_subquery()
-        )
-        standing = select(func.coalesce(func.sum(summaries.c.tokens), 0)).where(
-            *_of_track(ref, track), summaries.c.state.in_(ROOT)
-        )
-        with self.database.read() as connection:
-            return int(connection.scalar(select(covered)) or 0), int(connection.scalar(standing) or 0)
+        mine = of_track(summaries, ref, track)
+        covered = func.coalesce(func.sum(summaries.c.source_tokens), 0)
+        standing = func.coalesce(func.sum(summaries.c.tokens), 0)
+        finished = select(covered).where(*mine, summaries.c.level == 1, summaries.c.state.in_(FINISHED))
+        return self._count(finished), self._count(select(standing).where(*mine, summaries.c.state.in_(ROOT)))
 
     def level_figures(self, ref: SessionRef, *, track: str | None = None) -> list[dict[str, Any]]:
         """Sums per level over the finished summaries of a session, or of one track of it alone, lowest level first."""
@@ -140,7 +122,7 @@ class SummaryReads:
                 ),
                 *(func.avg(summaries.c[name]).label(name) for name in ("kept_identifiers", "information_loss")),
             )
-            .where(*_of_track(ref, track), summaries.c.state.in_(FINISHED))
+            .where(*of_track(summaries, ref, track), summaries.c.state.in_(FINISHED))
             .group_by(summaries.c.level)
             .order_by(summaries.c.level)
         )
@@ -150,16 +132,9 @@ class SummaryReads:
     def verdicts(self, ref: SessionRef, *, track: str | None = None) -> list[tuple[int, str, str, int]]:
         """What people called summaries of a session, or of one track of it: level, writer, verdict, and how often."""
         row = (summaries.c.level, func.coalesce(summaries.c.verdict_writer, ""), summaries.c.verdict)
-        query = select(*row, func.count()).where(*_of_track(ref, track), summaries.c.verdict.is_not(None))
+        query = select(*row, func.count()).where(*of_track(summaries, ref, track), summaries.c.verdict.is_not(None))
         with self.database.read() as connection:
             return [tuple(one) for one in connection.execute(query.group_by(*row).order_by(*row))]
 
     def _read(self, query: Any, **named: Any) -> list[Summary]:  # noqa: ANN401 - any select of summaries
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(query, named).mappings(), derived_rows.summary)
-
-
-def _of_track(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:
-    """The summaries of a session; with a track its own, and none that merges several."""
-    mine = summaries.c.session_key == ref.key
-    return (mine,) if track is None else (mine, summaries.c.track == packed(track))
+        return self._records(query, derived_rows.summary, named)

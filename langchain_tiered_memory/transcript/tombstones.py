@@ -21,7 +21,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, select
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.damage import damage_of
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import insert_all, insert_if_absent
 from langchain_tiered_memory.sql.schema import (
     KEYED_DIGEST_BYTES,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from langchain_tiered_memory.sql.column_forms import Columns
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.drafts import Incoming
 
 _PAGE = 1000
@@ -60,12 +59,8 @@ class Tombstone:
     """As `Tombstones.digest_of_said` gives it."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class Tombstones:
+class Tombstones(Room):
     """Knows forgotten messages again. Each method is one transaction."""
-
-    database: Database
 
     def named(self, session_id: str, ids: Iterable[str], *, tracks: Collection[str] | None = None) -> frozenset[str]:
         """Those of the ids under which messages were forgotten, whatever they said, on these tracks or on any."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent, Verdict, added
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.types.outcomes import FailureReason
+    from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent, Verdict
     from langchain_tiered_memory.types.runs import FileOperation
 
 
@@ -149,11 +148,6 @@ class Removed:
     files: int = 0
     checkpoints: int = 0
     items: int = 0
-    session_ids: tuple[str, ...] = field(default=())
-
-    def __add__(self, other: Removed) -> Removed:
-        """Both together."""
-        return added(self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

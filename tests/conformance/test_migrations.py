@@ -26,7 +26,19 @@ from langchain_tiered_memory.types.drafts import Judged
 from tests.file_builders import keep_in_all_tiers
 from tests.run_builders import checkpoint, outcome, touching
 from tests.spread import EXHAUSTIVE, drawn
-from tests.store_builders import append, claim, fact, ids, incoming, open_store, plan, session_with, summarised
+from tests.store_builders import (
+    append,
+    claim,
+    fact,
+    forget_messages,
+    ids,
+    incoming,
+    open_calls,
+    open_store,
+    plan,
+    session_with,
+    summarised,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -68,7 +80,7 @@ def build_kept_file(path: Path) -> None:
     called = Judged(verdict="wrong", note="kept note")
     assert store.tree.judge(ref, one.id, called, now=1.0, owner=None, lease_seconds=1.0) is not None
     store.vector_queue.set_embedder("embedder")
-    store.removal.messages(ref, ["m6"])
+    forget_messages(store, ref, ["m6"])
     store.removal.finish([store.removal.begin({}, now=1.0)], now=1.0)
     with store.database.write() as connection:
         write_down(connection, Event(id="e1", name="summary_made", session_id="s", at=1.0, reason="kept"), ref.key)
@@ -101,7 +113,7 @@ def check_kept_soundness(store: SqlStore, ref: SessionRef) -> None:
     """What there is since the third schema."""
     assert store.tombstones.named(ref.session_id, ["m5", "m6"]) == {"m6"}
     assert [one.id for one in store.outbox.left_over()] == ["e1"]
-    assert list(store.inspection.open_calls(ref).values()) == [("c",)]
+    assert list(open_calls(store, ref).values()) == [("c",)]
 
 
 def check_kept_facts(store: SqlStore, ref: SessionRef) -> None:
@@ -255,7 +267,7 @@ def test_a_postgresql_database_of_the_second_schema_gets_what_a_new_one_has(post
     with store.database.read() as connection:
         assert described(connection) == new
     assert ids(store.transcript.entries(ref)) == ["m1", "m2", "call"]
-    assert list(store.inspection.open_calls(ref).values()) == [("c",)]
+    assert list(open_calls(store, ref).values()) == [("c",)]
     assert len(store.database.forgetting_key) > 0
     store.database.close()
 
@@ -388,10 +400,10 @@ def test_lists_of_unanswered_calls_become_rows_and_late_results_still_join_their
     store = open_store(path)
     ref = store.transcript.find(session_id)
     assert ref is not None
-    assert store.inspection.open_calls(ref)[seq] == (call,)
+    assert open_calls(store, ref)[seq] == (call,)
     append(store, session_id, incoming("late", "late", role="tool", answers=call, track=track))
     assert store.transcript.by_id(ref, ["late"])[0].group == seq
-    assert seq not in store.inspection.open_calls(ref)
+    assert seq not in open_calls(store, ref)
     assert store.transcript.waiting_heads(ref, track=track) == []
     store.database.close()
 

@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 from langchain_tiered_memory.errors import CheckpointError, NotFoundError, StorageError
 from langchain_tiered_memory.sql import schema
 from tests.run_builders import ODD, checkpoint, examined, state, task
-from tests.store_builders import NOW, open_store, session_with
+from tests.store_builders import NOW, forget_session, open_store, session_with
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import SqlStore
@@ -98,7 +98,7 @@ def test_what_is_not_there_or_belongs_to_another_session_is_an_error_that_says_s
 
 def test_a_session_that_was_removed_takes_no_checkpoint(store: SqlStore) -> None:
     ref = session_with(store, 1)
-    store.removal.session(ref)
+    forget_session(store, ref)
     with pytest.raises(NotFoundError, match="removed"):
         write(store, ref)
 

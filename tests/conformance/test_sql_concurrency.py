@@ -16,7 +16,19 @@ from sqlalchemy import select, text
 from langchain_tiered_memory.errors import StorageBusyError
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.migrations import STEPS
-from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, written
+from tests.store_builders import (
+    NOW,
+    append,
+    claim,
+    forget_messages,
+    forget_session,
+    ids,
+    incoming,
+    open_store,
+    plan,
+    session_with,
+    written,
+)
 from tests.writers import PROCESSES, start
 
 if TYPE_CHECKING:
@@ -183,7 +195,7 @@ def test_appends_edits_claims_commits_and_removals_at_once_leave_a_sound_store(s
         ref = store.transcript.find("s")
         assert ref is not None
         for number in range(40, 20, -1):
-            store.removal.messages(ref, [f"m{number}"])
+            forget_messages(store, ref, [f"m{number}"])
             store.vector_queue.settle([row.id for row in store.vector_queue.pending(limit=50)], fingerprint="f")
 
     in_threads(lambda n: (edit, forget, tend, tend)[n](n), 4)
@@ -210,7 +222,7 @@ def test_a_session_that_is_removed_while_it_is_written_to_is_whole_or_gone(store
             if number == 0:
                 ref = store.transcript.find("s")
                 if ref is not None:
-                    store.removal.session(ref)
+                    forget_session(store, ref)
             else:
                 append(store, "s", incoming("x", f"{number}-{step}"))
 
@@ -316,5 +328,5 @@ def test_a_process_that_is_killed_loses_no_message_that_it_acknowledged(shared_w
         assert found[: acknowledged + 1] == [f"m{n}" for n in range(acknowledged + 1)]
         assert store.inspection.damaged_database() is None
         assert store.inspection.damaged_text_index() == []
-        store.removal.session(ref)
+        forget_session(store, ref)
         store.database.close()

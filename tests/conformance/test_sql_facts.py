@@ -9,7 +9,19 @@ from sqlalchemy import func, select
 
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.types.drafts import counter_mark
-from tests.store_builders import NOW, append, claim, fact, incoming, plan, session_with, summarised, written
+from tests.store_builders import (
+    NOW,
+    append,
+    claim,
+    fact,
+    forget_messages,
+    forget_session,
+    incoming,
+    plan,
+    session_with,
+    summarised,
+    written,
+)
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import SqlStore
@@ -174,17 +186,17 @@ def test_a_message_that_was_edited_while_its_summary_was_written_leaves_no_fact_
 
 def test_forgetting_a_correction_lets_what_it_corrected_hold_and_leaves_no_row_of_it(store: SqlStore) -> None:
     ref = told(store)
-    store.removal.messages(ref, ["m4"])
+    forget_messages(store, ref, ["m4"])
     assert texts(store.facts.best(ref, 9, superseded_too=True)) == [CRANE.text, OLD.text]
     assert texts(store.facts.candidates(ref, up_to=6, limit=9)) == [OLD.text, CRANE.text]
-    store.removal.messages(ref, ["m1", "m2"])
+    forget_messages(store, ref, ["m1", "m2"])
     assert rows_left(store) == 0
 
 
 def test_a_fact_of_several_messages_goes_with_any_of_them(store: SqlStore) -> None:
     ref = session_with(store, 4)
     summarised(store, ref, 1, 1, 2, 3, facts=[fact(1, "Ann runs the pilot.", subject="pilot", sources=(1, 3))])
-    store.removal.messages(ref, ["m3"])
+    forget_messages(store, ref, ["m3"])
     assert rows_left(store) == 0
 
 
@@ -193,9 +205,9 @@ def test_a_session_goes_with_its_facts_and_leaves_those_of_others(store: SqlStor
     other = session_with(store, 2, "other")
     summarised(store, other, 1, 1, 2, facts=[OLD])
     assert store.facts.best(other, 9)[0].status == "active", "one session's facts correct nothing in another"
-    store.removal.session(ref)
+    forget_session(store, ref)
     assert texts(store.facts.best(other, 9)) == [OLD.text]
-    store.removal.session(other)
+    forget_session(store, other)
     assert rows_left(store) == 0
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.run_builders import ODD, touching
-from tests.store_builders import NOW, append, incoming, open_store, session_with
+from tests.store_builders import NOW, append, forget_messages, forget_session, incoming, open_store, session_with
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import SqlStore
@@ -68,10 +68,10 @@ def test_an_edit_touches_what_it_touches_now(store: SqlStore) -> None:
 
 def test_what_a_forgotten_message_touched_is_forgotten(store: SqlStore) -> None:
     ref = append(store, "s", touching(("a", "write"), message_id="m"), touching(("a", "read"), ("b", "read"))).ref
-    store.removal.messages(ref, ["m"])
+    forget_messages(store, ref, ["m"])
     assert latest(store, ref) == [("a", "read", 2), ("b", "read", 2)]
     assert store.inspection.orphan_touches(ref) == []
-    store.removal.session(ref)
+    forget_session(store, ref)
     assert latest(store, ref) == []
 
 

@@ -28,7 +28,7 @@ from langchain_tiered_memory.sql.schema import calibrations, digest_of, entries,
 from tests.run_builders import checkpoint, examined
 from tests.servers import postgres_server
 from tests.spread import spread
-from tests.store_builders import append, ids, incoming, open_store, session_with
+from tests.store_builders import append, forget_messages, ids, incoming, open_store, session_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,7 +82,7 @@ WRITES: dict[str, Callable[[SqlStore, Any], object]] = {
     "finish": lambda store, ref: store.runs.finish_task(ref, "kept", 2.0),
     "plan": lambda store, ref: store.plans.write(ref, "view", "{}", now=1.0),
     "calibration": lambda store, _: store.plans.set_calibration("model", "counter", ratio=1.1, samples=3),
-    "forget": lambda store, ref: store.removal.messages(ref, ["m3"]),
+    "forget": lambda store, ref: forget_messages(store, ref, ["m3"]),
 }
 
 

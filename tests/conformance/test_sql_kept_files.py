@@ -15,7 +15,7 @@ from langchain_tiered_memory.runs.files.disk import seen
 from langchain_tiered_memory.sql.schema import file_contents, file_dictionaries, kept_files
 from tests.file_builders import content_of, places, seen_file, small_rules
 from tests.run_builders import ODD, touching
-from tests.store_builders import NOW, append, session_with
+from tests.store_builders import NOW, append, forget_messages, forget_session, session_with
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import SqlStore
@@ -197,7 +197,7 @@ def test_what_a_forgotten_message_touched_is_no_longer_kept_nor_taught(store: Sq
     for number in range(9):
         open_kept(store, ref, f"/p/f{number}.py", f"x = {number}\n" * 40)
     compress(store, ref)
-    store.removal.messages(ref, ["m"])
+    forget_messages(store, ref, ["m"])
     assert store.kept_files.find(ref, "/p/src/a.py") is None
     assert content_of(store, ref, "/p/xsrc/a.py") == b"public = 1\n" * 20
     assert all(content_of(store, ref, f"/p/f{n}.py") == f"x = {n}\n".encode() * 40 for n in range(30))
@@ -211,11 +211,11 @@ def test_a_session_takes_its_files_along_and_leaves_those_of_others(store: SqlSt
     for one in (ref, other):
         open_kept(store, one, "a", "same")
     assert store.kept_files.find(other, "a") is not None
-    store.removal.session(ref)
+    forget_session(store, ref)
     assert content_of(store, other, "a") == b"same"
     with pytest.raises(NotFoundError):
         store.kept_files.open(ref, seen_file("b"), now=NOW, rules=RULES)
-    store.removal.messages(other, ["m1"])
+    forget_messages(store, other, ["m1"])
     with store.database.read() as connection:
         for table in ("ltm_kept_files", "ltm_file_contents", "ltm_file_tiers"):
             assert connection.scalar(text(f"SELECT count(*) FROM {table}")) == 0

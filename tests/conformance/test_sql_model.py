@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.types.records import Spent, Summary
-from tests.store_builders import NOW, append, incoming, open_store, plan, written
+from tests.store_builders import NOW, append, forget_messages, incoming, open_store, plan, written
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ class StoreMachine(RuleBasedStateMachine):
     def forget(self, choice: st.DataObject) -> None:
         some = st.lists(st.sampled_from(sorted(self.texts)), min_size=1, max_size=3, unique=True)
         gone = choice.draw(some)
-        removed = self.store.removal.messages(self.ref, gone)
+        removed = forget_messages(self.store, self.ref, gone)
         assert removed.entries == len(gone)
         for one in gone:
             self.forgotten |= {(one, text) for text in self.said.pop(one)}

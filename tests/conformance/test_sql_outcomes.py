@@ -13,7 +13,7 @@ from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, Sto
 from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind
 from langchain_tiered_memory.types.records import LeftOut
 from tests.run_builders import ODD, outcome
-from tests.store_builders import NOW, append, incoming, open_store, session_with
+from tests.store_builders import NOW, append, forget_messages, forget_session, incoming, open_store, session_with
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import SqlStore
@@ -31,7 +31,7 @@ def swap(store: SqlStore, ref: SessionRef, made: Outcome, plan: str = NEW, **cha
 def plan_of(store: SqlStore, session_id: str = "s", view: str = "view") -> str | None:
     ref = store.transcript.find(session_id)
     assert ref is not None
-    return store.plans.read(ref, view)
+    return store.transcript.kept_view(ref, view).plan
 
 
 def test_a_plan_and_its_outcome_are_swapped_in_together(store: SqlStore) -> None:
@@ -51,7 +51,7 @@ def test_nothing_is_swapped_when_the_epoch_moved_on_or_the_session_was_removed(s
     append(store, "s", incoming("edited", "m1"))
     assert not swap(store, ref, outcome())
     assert (plan_of(store), store.outcomes.read(ref, limit=9)) == (None, [])
-    store.removal.session(ref)
+    forget_session(store, ref)
     assert not swap(store, ref, outcome())
     assert not store.outcomes.add(ref, "view", outcome(OutcomeKind.FAILED), keep=9)
 
@@ -169,7 +169,7 @@ def test_outcomes_of_a_forgotten_message_keep_figures_and_the_ids_of_others(stor
     before, after = outcome(last_seq=1, error="the first"), outcome(last_seq=4, left_out=left, error="says word2")
     for one in (before, after):
         swap(store, ref, one)
-    store.removal.messages(ref, ["m2"])
+    forget_messages(store, ref, ["m2"])
     newest, oldest = store.outcomes.read(ref, limit=9)
     assert oldest == before
     assert newest == dataclasses.replace(after, error=None, left_out=left[1:])

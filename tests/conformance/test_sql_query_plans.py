@@ -8,7 +8,19 @@ import pytest
 from sqlalchemy import event
 
 from langchain_tiered_memory.types.records import Spent
-from tests.store_builders import NOW, append, claim, fact, incoming, open_store, plan, session_with, summarised, written
+from tests.store_builders import (
+    NOW,
+    append,
+    claim,
+    fact,
+    forget_messages,
+    incoming,
+    open_store,
+    plan,
+    session_with,
+    summarised,
+    written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,7 +78,6 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "facts of a span": lambda s, r, _: s.facts.for_span(r, 1, 4, limit=9),
     "facts of summaries": lambda s, r, one: s.facts.of_summaries(r, [one.id, *MANY_IDS]),
     "facts to read": lambda s, r, _: s.facts.unread(r, 4),
-    "plan": lambda s, r, _: s.plans.read(r, "view"),
     "calibration": lambda s, _r, _: s.plans.calibration("m", "c"),
     "term statistics": lambda s, r, _: s.text_index.statistics(r, ["word1"]),
     "term statistics of summaries": lambda s, r, _: s.text_index.statistics(r, ["word1"], level=1),
@@ -90,7 +101,7 @@ HOT_WRITES: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "fail": lambda s, _r, one: s.tree.fail(one, owner="w", error="x", retry_at=NOW, spent=Spent()),
     "plan": lambda s, r, _: s.plans.write(r, "view", "{}", now=NOW),
     "settle": lambda s, _r, _: s.vector_queue.settle(MANY, fingerprint="f"),
-    "remove": lambda s, r, _: s.removal.messages(r, MANY_IDS),
+    "remove": lambda s, r, _: forget_messages(s, r, MANY_IDS),
 }
 MAY_SORT = {
     "append": "the active tasks of a track, for the current one: few",

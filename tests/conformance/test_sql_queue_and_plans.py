@@ -10,7 +10,19 @@ from sqlalchemy import LargeBinary, delete, select, text, type_coerce, update
 
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.types.records import PassageDraft
-from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised
+from tests.store_builders import (
+    NOW,
+    append,
+    claim,
+    forget_messages,
+    forget_session,
+    ids,
+    incoming,
+    open_store,
+    plan,
+    session_with,
+    summarised,
+)
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.errors import DamagedRowError
@@ -57,11 +69,11 @@ def test_vectors_of_what_was_removed_or_rewritten_are_to_be_forgotten(store: Sql
     ref = session_with(store, 3)
     first, second, third = (row.id for row in store.vector_queue.pending(limit=9))
     append(store, "s", incoming("edited", "m1"))
-    store.removal.messages(ref, ["m2"])
+    forget_messages(store, ref, ["m2"])
     assert sorted(store.vector_queue.forgotten(limit=9)) == [first, second]
     store.vector_queue.settle_forgotten([first, second])
     assert store.vector_queue.forgotten(limit=9) == []
-    store.removal.session(ref)
+    forget_session(store, ref)
     assert len(store.vector_queue.forgotten(limit=9)) == 2
     assert third in store.vector_queue.forgotten(limit=9)
 
@@ -69,7 +81,7 @@ def test_vectors_of_what_was_removed_or_rewritten_are_to_be_forgotten(store: Sql
 def test_a_vector_that_comes_after_its_passage_was_forgotten_is_to_be_forgotten_again(store: SqlStore) -> None:
     ref = session_with(store, 2)
     being_embedded = [row.id for row in store.vector_queue.pending(limit=9)]
-    store.removal.messages(ref, ["m1"])
+    forget_messages(store, ref, ["m1"])
     store.vector_queue.settle_forgotten(store.vector_queue.forgotten(limit=9))
     store.vector_queue.settle(being_embedded, fingerprint="f")
     assert store.vector_queue.forgotten(limit=9) == [being_embedded[0]]
@@ -79,7 +91,7 @@ def test_a_vector_that_comes_after_its_passage_was_forgotten_is_to_be_forgotten_
 def test_a_reset_puts_everything_back_into_the_queue(store: SqlStore) -> None:
     ref = session_with(store, 3)
     store.vector_queue.settle([row.id for row in store.vector_queue.pending(limit=9)], fingerprint="f")
-    store.removal.messages(ref, ["m1"])
+    forget_messages(store, ref, ["m1"])
     store.vector_queue.reset()
     assert (store.vector_queue.count(), store.vector_queue.forgotten(limit=9)) == (2, [])
 
@@ -96,19 +108,19 @@ def test_a_plan_holds_for_its_epoch(store: SqlStore) -> None:
     odd = "view \0 \ud800" + "x" * 5000
     store.plans.write(ref, odd, "{}", now=NOW)
     store.plans.write(ref, odd, '{"a": 1}', now=NOW)
-    assert store.plans.read(ref, odd) == '{"a": 1}'
-    assert store.plans.read(ref, "other") is None
+    assert store.transcript.kept_view(ref, odd).plan == '{"a": 1}'
+    assert store.transcript.kept_view(ref, "other").plan is None
     edited = append(store, "s", incoming("edited", "m1")).ref
-    assert store.plans.read(edited, odd) is None
+    assert store.transcript.kept_view(edited, odd).plan is None
     store.plans.write(ref, odd, "late", now=NOW)
-    assert store.plans.read(edited, odd) is None
+    assert store.transcript.kept_view(edited, odd).plan is None
     store.plans.write(edited, odd, "new", now=NOW)
-    assert store.plans.read(edited, odd) == "new"
+    assert store.transcript.kept_view(edited, odd).plan == "new"
 
 
 def test_a_plan_for_a_session_that_was_removed_is_not_kept(store: SqlStore) -> None:
     ref = session_with(store, 1)
-    store.removal.session(ref)
+    forget_session(store, ref)
     store.plans.write(ref, "view", "secret", now=NOW)
     with store.database.read() as connection:
         assert connection.execute(select(schema.plans)).all() == []
@@ -118,7 +130,7 @@ def test_the_oldest_of_too_many_plans_is_dropped(store: SqlStore) -> None:
     ref = session_with(store, 1)
     for number in range(40):
         store.plans.write(ref, f"view{number}", "{}", now=NOW + number)
-    kept = [number for number in range(40) if store.plans.read(ref, f"view{number}") is not None]
+    kept = [number for number in range(40) if store.transcript.kept_view(ref, f"view{number}").plan is not None]
     assert kept == list(range(8, 40))
 
 
@@ -164,7 +176,7 @@ def test_the_inspection_reads_everything(store: SqlStore) -> None:
     ((found, totals),) = store.inspection.sessions()
     assert (found, totals["entries"]) == (ref, 1100)
     assert len(store.inspection.passages_of(ref, seqs=range(1, 1101))) == 1100
-    assert [one.summary_id for one in store.inspection.passages_of(ref, summary_ids=[summary.id])] == [summary.id]
+    assert [one["summary_id"] for one in store.inspection.passages_of(ref, summary_ids=[summary.id])] == [summary.id]
     assert store.inspection.passages_of(ref) == []
     assert store.inspection.passage_count() == 1101
     assert store.inspection.damaged_database() is None
@@ -176,11 +188,11 @@ def test_a_summary_that_a_view_has_passed_by_makes_its_plan_pass(store: SqlStore
     ref = session_with(store, 40)
     store.plans.write(ref, "view", "{}", now=NOW, border=20)
     summarised(store, ref, 1, *range(21, 31))
-    assert store.plans.read(ref, "view") == "{}"
+    assert store.transcript.kept_view(ref, "view").plan == "{}"
     summarised(store, ref, 1, *range(11, 21))
     found = store.transcript.find(ref.session_id)
     assert found is not None
-    assert store.plans.read(found, "view") is None
+    assert store.transcript.kept_view(found, "view").plan is None
 
 
 def test_planted_faults_are_found_and_mended(store: SqlStore) -> None:

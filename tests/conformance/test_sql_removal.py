@@ -16,7 +16,21 @@ from langchain_tiered_memory.types.drafts import FileTouch, Incoming, Removed
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from langchain_tiered_memory.types.records import Fact, LeftOut, SummaryState
 from tests.run_builders import checkpoint, outcome, state, touching
-from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised, written
+from tests.store_builders import (
+    NOW,
+    append,
+    claim,
+    forget_messages,
+    forget_session,
+    ids,
+    incoming,
+    open_calls,
+    open_store,
+    plan,
+    session_with,
+    summarised,
+    written,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +44,7 @@ def test_a_removed_message_takes_all_above_it_and_frees_its_siblings(store: SqlS
     one, two, three = (summarised(store, ref, 1, first, first + 1) for first in (1, 3, 5))
     top = summarised(store, ref, 2, one, two)
     append(store, "s", incoming("edited words here", "m1"))
-    removed = store.removal.messages(ref, ["m1", "nobody"])
+    removed = forget_messages(store, ref, ["m1", "nobody"])
     assert removed == Removed(entries=1, revisions=1, summaries=2, passages=3)
     assert ids(store.transcript.entries(ref)) == [f"m{n}" for n in range(2, 9)]
     assert ids(store.tree.all(ref)) == [two.id, three.id]
@@ -44,36 +58,36 @@ def test_a_removed_message_takes_all_above_it_and_frees_its_siblings(store: SqlS
 def test_a_message_is_removed_from_the_track_that_is_meant_and_stays_on_others(store: SqlStore) -> None:
     ref = append(store, "s", incoming("on main", "1"), incoming("on sub", "1", track="sub")).ref
     append(store, "s", incoming("of sub alone", "2", track="sub"))
-    assert store.removal.messages(ref, ["1"], track="sub").entries == 1
+    assert forget_messages(store, ref, ["1"], track="sub").entries == 1
     assert [(one.track, one.text) for one in store.transcript.entries(ref)] == [
         ("main", "on main"),
         ("sub", "of sub alone"),
     ]
-    assert store.removal.messages(ref, ["2"], track="main").entries == 1, "no other track has it"
+    assert forget_messages(store, ref, ["2"], track="main").entries == 1, "no other track has it"
     append(store, "s", incoming("a", "3", track="a"), incoming("b", "3", track="b"))
     with pytest.raises(InvalidInputError, match=r"several tracks.*'a', 'b'"):
-        store.removal.messages(ref, ["1", "3"], track="main")
+        forget_messages(store, ref, ["1", "3"], track="main")
     assert [one.text for one in store.transcript.entries(ref)] == ["on main", "a", "b"]
 
 
 def test_totals_plans_and_epoch_follow_a_removal(store: SqlStore) -> None:
     ref = session_with(store, 3)
     store.plans.write(ref, "view", "{}", now=NOW)
-    store.removal.messages(ref, ["m3"])
+    forget_messages(store, ref, ["m3"])
     after = store.transcript.find("s")
     assert after is not None
     assert after.epoch == ref.epoch + 1
-    assert store.plans.read(after, "view") is None
+    assert store.transcript.kept_view(after, "view").plan is None
     totals = store.transcript.totals(ref)
     assert (totals["entries"], totals["tokens"], totals["passages"], totals["terms"]) == (2, 4, 2, 4)
     assert totals["last_at"] == store.transcript.entries(ref)[-1].at
-    store.removal.messages(ref, ["m1", "m2"])
+    forget_messages(store, ref, ["m1", "m2"])
     assert store.transcript.totals(ref)["last_at"] is None
 
 
 def test_numbers_of_removed_messages_are_not_given_again(store: SqlStore) -> None:
     ref = session_with(store, 3)
-    store.removal.messages(ref, ["m3"])
+    forget_messages(store, ref, ["m3"])
     append(store, "s", incoming("again", "m3"))
     assert [entry.seq for entry in store.transcript.entries(ref)] == [1, 2, 4]
 
@@ -87,11 +101,11 @@ def test_a_call_whose_result_was_removed_waits_again(store: SqlStore) -> None:
         incoming("2", "r2", answers="b"),
     ).ref
     assert store.transcript.waiting_heads(ref, track="main") == []
-    store.removal.messages(ref, ["r2"])
-    assert store.inspection.open_calls(ref) == {1: ("b",)}
+    forget_messages(store, ref, ["r2"])
+    assert open_calls(store, ref) == {1: ("b",)}
     append(store, "s", incoming("2 again", "r3", answers="b"))
     assert store.transcript.by_id(ref, ["r3"])[0].group == 1
-    store.removal.messages(ref, ["h"])
+    forget_messages(store, ref, ["h"])
     assert ids(store.transcript.entries(ref)) == ["r1", "r3"]
 
 
@@ -100,7 +114,7 @@ def test_a_summary_that_is_being_made_of_what_was_removed_comes_to_nothing(store
     children = summarised(store, ref, 1, 1, 2), summarised(store, ref, 1, 3, 4)
     parent = claim(store, ref, plan(2, *children))
     assert parent is not None
-    store.removal.messages(ref, ["m1"])
+    forget_messages(store, ref, ["m1"])
     assert not store.tree.commit(ref, parent, written("secret"), owner="w", now=NOW)
     assert ids(store.tree.roots(ref, limit=9)) == [children[1].id]
     assert store.text_index.find(ref, {"secret": 1.0}, level=2, limit=9) == []
@@ -117,8 +131,8 @@ def test_a_removed_session_leaves_no_row_and_others_whole(store: SqlStore) -> No
         store.checkpoints.write(one, checkpoint(), keep=3)
         told = Event(id=one.session_id, name="outcome", session_id=one.session_id, at=NOW, reason="r", details={})
         store.outcomes.add(one, "view", outcome(OutcomeKind.FAILED), keep=3, event=told)
-    assert store.removal.session(ref) == Removed(entries=5, revisions=1, summaries=1, passages=6, session_ids=("s",))
-    assert store.removal.session(ref) == Removed()
+    assert forget_session(store, ref) == Removed(entries=5, revisions=1, summaries=1, passages=6, checkpoints=1)
+    assert forget_session(store, ref) == Removed()
     assert store.transcript.find("s") is None
     with store.database.read() as connection:
         of_sessions = [table for table in schema.metadata.tables.values() if "session_key" in table.c]
@@ -138,11 +152,11 @@ def test_a_removed_message_takes_the_checkpoints_that_were_made_when_it_was_ther
     ref = session_with(store, 5)
     for seq in (1, 2, 3, 5):
         store.checkpoints.write(ref, checkpoint(at=NOW + seq, state=state(last_seq=seq)), keep=9)
-    store.removal.messages(ref, ["m5", "m3"])
+    forget_messages(store, ref, ["m5", "m3"])
     assert [info.last_seq for info in store.checkpoints.infos(ref)] == [2, 1]
     run = store.runs.read(ref)
     assert (run.checkpoint_at, run.checkpoint_seq) == (NOW + 2, 2)
-    store.removal.messages(ref, ["m1"])
+    forget_messages(store, ref, ["m1"])
     assert store.checkpoints.infos(ref) == []
     assert store.runs.read(ref).checkpoint_at is None
 
@@ -152,7 +166,7 @@ def test_thousands_of_messages_are_removed_at_once(store: SqlStore) -> None:
     ref = session_with(store, 1300)
     for first in range(1, 1300, 2):
         claim(store, ref, plan(1, first, first + 1))
-    assert store.removal.messages(ref, [f"m{n}" for n in range(1, 1300)]).summaries == 650
+    assert forget_messages(store, ref, [f"m{n}" for n in range(1, 1300)]).summaries == 650
     assert ids(store.transcript.entries(ref)) == ["m1300"]
     assert store.transcript.totals(ref)["entries"] == 1
 
@@ -161,7 +175,7 @@ def test_thousands_of_messages_are_removed_at_once(store: SqlStore) -> None:
 def test_on_postgresql_the_receipt_says_what_may_remain(postgres_url: str) -> None:
     store = open_store(postgres_url)
     ref = session_with(store, 3)
-    store.removal.session(ref)
+    forget_session(store, ref)
     (remains,) = store.removal.erase_traces()
     assert "PostgreSQL" in remains
     store.database.close()
@@ -247,7 +261,7 @@ class TestTraces:
         ref = planted(store)
         assert set(itertools.chain.from_iterable(traces(where).values())) == set(SECRETS)
         piece = compressed_piece(store)
-        store.removal.messages(ref, ["idsecret"])
+        forget_messages(store, ref, ["idsecret"])
         store.vector_queue.settle_forgotten(store.vector_queue.forgotten(limit=99))
         assert store.removal.erase_traces() == ()
         left = set(itertools.chain.from_iterable(traces(where).values()))
@@ -257,7 +271,7 @@ class TestTraces:
         assert [one.what for one in store.outcomes.read(ref, limit=1)[0].left_out] == ["m2"]
 
     def test_a_removed_session_leaves_no_byte_behind(self, store: SqlStore, where: Path) -> None:
-        store.removal.session(planted(store))
+        forget_session(store, planted(store))
         assert store.removal.erase_traces() == ()
         assert traces(where) == {}
 
@@ -265,7 +279,7 @@ class TestTraces:
         somebody = open_store(where)
         ref = planted(store)
         assert len(somebody.transcript.entries(ref)) == 41
-        store.removal.session(ref)
+        forget_session(store, ref)
         assert store.removal.erase_traces() == ()
         assert traces(where) == {}
         assert len(somebody.transcript.sessions()) == 2
@@ -275,7 +289,7 @@ class TestTraces:
         ref = planted(store)
         with somebody.database.read() as connection:
             connection.execute(text("SELECT count(*) FROM ltm_entries")).all()
-            store.removal.session(ref)
+            forget_session(store, ref)
             (remains,) = store.removal.erase_traces()
         assert "SQLite" in remains
         assert store.removal.erase_traces() == ()
@@ -285,13 +299,13 @@ class TestTraces:
         self, store: SqlStore, where: Path
     ) -> None:
         ref = append(store, "s", incoming("textsecret", "a"), incoming("termsecret", "a"), incoming("kept")).ref
-        store.removal.messages(ref, ["a"])
+        forget_messages(store, ref, ["a"])
         assert store.removal.erase_traces() == ()
         assert traces(where) == {}
 
     def test_words_that_were_edited_away_within_one_call_leave_nothing(self, store: SqlStore, where: Path) -> None:
         first, silent = incoming("textsecret", "a"), incoming("", "a", terms="")
         ref = append(store, "s", first, silent).ref
-        store.removal.messages(ref, ["a"])
+        forget_messages(store, ref, ["a"])
         assert store.removal.erase_traces() == ()
         assert traces(where) == {}

@@ -14,7 +14,7 @@ from langchain_tiered_memory.runs.run_rows import RunRow
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from tests.conformance.test_sql_query_plans import plans_of
 from tests.run_builders import ODD, checkpoint, outcome, touching
-from tests.store_builders import NOW, append, incoming, open_store, session_with
+from tests.store_builders import NOW, append, forget_messages, forget_session, incoming, open_store, session_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,7 @@ def test_names_too_long_to_be_looked_up_by_are_refused(store: SqlStore) -> None:
 
 def test_whoever_writes_to_a_session_that_was_removed_is_told(store: SqlStore) -> None:
     ref = session_with(store, 1)
-    store.removal.session(ref)
+    forget_session(store, ref)
     for write in (lambda: start(store, ref, "a"), lambda: store.runs.set_phase(ref, "p", NOW)):
         with pytest.raises(NotFoundError, match="removed"):
             write()
@@ -149,7 +149,7 @@ def test_whoever_writes_to_a_session_that_was_removed_is_told(store: SqlStore) -
 
 def test_messages_since_are_counted_with_their_span(store: SqlStore) -> None:
     ref = session_with(store, 9)
-    store.removal.messages(ref, ["m5"])
+    forget_messages(store, ref, ["m5"])
     assert store.runs.said_since(ref, 3) == (5, 4, 9)
     assert store.runs.said_since(ref, 9) == (0, 0, 0)
 
@@ -172,7 +172,7 @@ def test_a_state_is_put_back_with_tasks_phase_and_pins(store: SqlStore) -> None:
     store.transcript.set_pin(ref, "m2", pinned=False)
     store.transcript.set_pin(ref, "m3", pinned=True)
     done = store.runs.restore(ref, kept, NOW)
-    assert done.gone_pins == ()
+    assert done[0] == ()
     again = store.runs.state(ref, newest_finished=5)
     assert (again.tasks, again.phase, again.pinned_ids) == (kept.tasks, "plan", ("m2",))
     assert again.finished_tasks == 1
@@ -211,8 +211,8 @@ def test_pins_of_messages_that_are_gone_are_skipped_and_named(store: SqlStore) -
     store.transcript.set_pin(ref, "m1", pinned=True)
     store.transcript.set_pin(ref, "m3", pinned=True)
     kept = store.runs.state(ref, newest_finished=5)
-    store.removal.messages(ref, ["m1"])
-    assert store.runs.restore(ref, kept, NOW).gone_pins == ("m1",)
+    forget_messages(store, ref, ["m1"])
+    assert store.runs.restore(ref, kept, NOW)[0] == ("m1",)
     assert [entry.id for entry in store.transcript.pinned(ref)] == ["m3"]
 
 
@@ -223,9 +223,9 @@ def test_plans_are_put_back_while_nothing_but_messages_came_since(store: SqlStor
     append(store, "s", incoming("later"))
     store.plans.write(ref, "view", '{"border": 2}', now=NOW, border=2)
     store.plans.write(ref, "another", "{}", now=NOW)
-    assert store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch).plans
-    assert store.plans.read(ref, "view") == '{"border": 1}'
-    assert store.plans.read(ref, "another") == "{}"
+    assert store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch)[1]
+    assert store.transcript.kept_view(ref, "view").plan == '{"border": 1}'
+    assert store.transcript.kept_view(ref, "another").plan == "{}"
     assert {row["border"] for row in store.plans.kept(ref)} == {0, 1}
 
 
@@ -238,10 +238,10 @@ def test_plans_of_another_epoch_or_with_other_pins_are_not_put_back(store: SqlSt
         append(store, "s", incoming("edited", "m1"))
     else:
         store.transcript.set_pin(ref, "m1", pinned=True)
-    assert not store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch).plans
+    assert not store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch)[1]
     found = store.transcript.find("s")
     assert found is not None
-    assert store.plans.read(found, "view") is None
+    assert store.transcript.kept_view(found, "view").plan is None
 
 
 def test_a_removed_session_takes_its_run_along(store: SqlStore) -> None:
@@ -249,7 +249,7 @@ def test_a_removed_session_takes_its_run_along(store: SqlStore) -> None:
     for one in (ref, other):
         start(store, one, "a")
         store.runs.set_phase(one, "build", NOW)
-    store.removal.session(ref)
+    forget_session(store, ref)
     assert store.runs.tasks(ref, newest_finished=9) == []
     assert store.runs.read(ref).phase is None
     assert (store.runs.read(other).phase, store.runs.current_task(other, "main")) == ("build", "a")

@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 from sqlalchemy import event, text
 
 from langchain_tiered_memory.types.drafts import FileTouch
-from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised, written
+from tests.store_builders import (
+    NOW,
+    append,
+    claim,
+    forget_session,
+    ids,
+    incoming,
+    open_store,
+    plan,
+    session_with,
+    summarised,
+    written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -194,7 +206,7 @@ def summarised_on(store: SqlStore, ref: SessionRef, track: str, *seqs: int) -> s
 
 def test_a_session_that_is_not_there_gives_nothing(store: SqlStore) -> None:
     ref = with_some_of_everything(store)
-    store.removal.session(ref)
+    forget_session(store, ref)
     assert required(store, ref) == type(required(store, ref))()
     found = store.transcript.kept_view(ref, "view")
     assert (found.plan, found.tokens) == (None, 0)

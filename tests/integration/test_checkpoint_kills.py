@@ -56,7 +56,7 @@ def whole(where: str, done: list[tuple[str, Any]]) -> None:
         if "checkpoint" in told:
             assert told["checkpoint"] in {info.id for info in infos}
             assert store.runs.read(ref).checkpoint_at == infos[0].at
-        plan, outcomes = store.plans.read(ref, "view"), store.outcomes.read(ref, limit=9)
+        plan, outcomes = store.transcript.kept_view(ref, "view").plan, store.outcomes.read(ref, limit=9)
         assert (plan is None) == (outcomes == [])
         if plan is not None:
             assert json.loads(plan)["why"] == outcomes[0].why

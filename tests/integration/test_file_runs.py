@@ -6,7 +6,7 @@ import asyncio
 import gc
 import json
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -401,7 +401,7 @@ def test_what_was_saved_of_a_run_and_cannot_be_read_is_passed_over() -> None:
     alert = RunAlert(at=1.0, name="zone_danger", reason="full")
     known = RunSoFar(started_at=1.0).with_part("a", Measured(timings={"hot": timing}, alerts=(alert,)))
     known = known.with_part("b", Measured(timings={"hot": timing, "cold": timing}, alerts=(alert,)))
-    again = RunSoFar.from_json(json.loads(json.dumps(known.as_json())))
+    again = RunSoFar.from_json(json.loads(json.dumps(asdict(known))))
     assert again == known
     assert known.timings["hot"].count == 6
     assert known.timings["cold"] == timing

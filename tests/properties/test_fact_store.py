@@ -16,7 +16,7 @@ from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages
 from langchain_tiered_memory.summaries.facts.supersession import superseded
 from tests.memory_builders import open_memory, quick_settings, ref_of, store_of
-from tests.store_builders import append, fact, incoming, open_store, session_with, summarised
+from tests.store_builders import append, fact, forget_messages, incoming, open_store, session_with, summarised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def holds_whatever_came_first(store: SqlStore, telling: Any, gone: set[int], *, 
         again = [one for seq in range(summary.first_seq, summary.last_seq + 1) for one in facts[seq - 1]]
         assert store.facts.replace(ref, summary, again, tokens=1, counter="c")
     assert standing(store, ref) == right([one for of_message in facts for one in of_message])
-    store.removal.messages(ref, [f"m{seq}" for seq in range(1, MESSAGES + 1)])
+    forget_messages(store, ref, [f"m{seq}" for seq in range(1, MESSAGES + 1)])
     with store.database.read() as connection:
         assert connection.execute(select(schema.facts)).first() is None
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, delete, func, select, update
 
 from langchain_tiered_memory.errors import DamagedFileError, NotFoundError
 from langchain_tiered_memory.runs.files.content_rows import (
-    Packed,
+    Kept,
     checksum_of,
     drop_unused,
     read_content,
@@ -21,7 +20,6 @@ from langchain_tiered_memory.runs.files.file_rows import drop_files, obsolete_pa
 from langchain_tiered_memory.runs.files.reads import KeptFileReads, figures_of
 from langchain_tiered_memory.runs.run_rows import locked_session
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.rows import insert_if_absent
 from langchain_tiered_memory.sql.schema import file_contents, file_dictionaries, file_tiers, kept_files
 from langchain_tiered_memory.transcript.append import chunks
@@ -40,8 +38,6 @@ _AT_ONCE = float("-inf")
 _same_content = kept_files.c.checksum == file_contents.c.checksum
 
 
-@retried
-@dataclass(frozen=True, slots=True)
 class KeptFileChanges(KeptFileReads):
     """Begins changes of kept files. Each method is one transaction."""
 
@@ -102,8 +98,6 @@ def write_run(
     connection.execute(update(file_tiers).where(file_tiers.c.session_key == ref.key).values(changed))
 
 
-@retried
-@dataclass(frozen=True, slots=True)
 class KeptFilePacking(KeptFileChanges):
     """Packs and drops kept contents. Each method is one transaction."""
 
@@ -130,7 +124,7 @@ class KeptFilePacking(KeptFileChanges):
                     found[checksum] = read_content(connection, ref.key, checksum)
         return found
 
-    def write_packed(self, ref: SessionRef, better: Mapping[str, Packed], dictionary: tuple[bytes, int] | None) -> int:
+    def write_packed(self, ref: SessionRef, better: Mapping[str, Kept], dictionary: tuple[bytes, int] | None) -> int:
         """Keep contents in another form; returns the bytes saved.
 
         A content that went to hot meanwhile stays as it is. Where one is gone, nothing is written: the dictionary may
@@ -154,7 +148,7 @@ class KeptFilePacking(KeptFileChanges):
             for checksum, kept in changed.items():
                 replace_content(connection, ref.key, checksum, kept)
             drop_unused(connection, ref.key, ())
-        return sum(sizes[checksum] - len(kept.payload) for checksum, kept in changed.items())
+        return sum(sizes[checksum] - len(kept["payload"]) for checksum, kept in changed.items())
 
     def drop_content(self, ref: SessionRef, checksum: str) -> None:
         """Let a damaged content go: its files get it again when they are read."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
@@ -31,42 +32,34 @@ _EARLY_SECONDS = 60.0
 """Between two collections that came early: a run that works on many files stays above the alert."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What a strategy did."""
-
-    moves: tuple[TierMove, ...] = ()
-    freed_bytes: int = 0
-    archived: int = 0
+Strategy: TypeAlias = "Callable[[Runtime, SessionRef], CollectionReport]"
 
 
-Strategy: TypeAlias = "Callable[[Runtime, SessionRef], Done]"
-
-
-def compress_warm(runtime: Runtime, ref: SessionRef) -> Done:
+def compress_warm(runtime: Runtime, ref: SessionRef) -> CollectionReport:
     """Pack the contents of warm and cold densely, with a dictionary where it pays."""
     loose = runtime.store.kept_files.loosely_packed(ref, most=_MOST_PACKED)
-    if not loose:
-        return Done()
-    better, dictionary = densely(loose, most_dictionary_bytes=runtime.settings.tiers.dictionary_bytes)
-    return Done(freed_bytes=runtime.store.kept_files.write_packed(ref, better, dictionary))
+    freed = 0
+    if loose:
+        better, dictionary = densely(loose, most_dictionary_bytes=runtime.settings.tiers.dictionary_bytes)
+        freed = runtime.store.kept_files.write_packed(ref, better, dictionary)
+    return CollectionReport(reason="compress_warm", freed_bytes=freed)
 
 
-def demote_unused(runtime: Runtime, ref: SessionRef) -> Done:
+def demote_unused(runtime: Runtime, ref: SessionRef) -> CollectionReport:
     """Send down what nobody opened for its tier's time."""
-    return Done(moves=_collected(runtime, ref, counts={}))
+    return CollectionReport(reason="demote_unused", moves=_collected(runtime, ref, counts={}))
 
 
-def archive_checkpoints(runtime: Runtime, ref: SessionRef) -> Done:
+def archive_checkpoints(runtime: Runtime, ref: SessionRef) -> CollectionReport:
     """Keep old checkpoints more densely."""
     before = runtime.now() - runtime.settings.tiers.archive_seconds
     archived, saved = runtime.store.checkpoints.archive(ref, before=before)
-    return Done(freed_bytes=saved, archived=archived)
+    return CollectionReport(reason="archive_checkpoints", freed_bytes=saved, archived_checkpoints=archived)
 
 
-def clear_obsolete(runtime: Runtime, ref: SessionRef) -> Done:
+def clear_obsolete(runtime: Runtime, ref: SessionRef) -> CollectionReport:
     """Drop cold files that are gone from the disk, and what nobody needs."""
-    return Done(moves=_cleared(runtime, ref))
+    return CollectionReport(reason="clear_obsolete", moves=_cleared(runtime, ref))
 
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -82,14 +75,14 @@ def collect(
     runtime: Runtime, ref: SessionRef, *, reason: str = "asked for", roots: Sequence[str] = ()
 ) -> CollectionReport:
     """Send down what nobody opened for its tier's time, and drop cold files that are gone from the disk."""
-    with telemetry.operation("collect_files", {telemetry.CONVERSATION: ref.session_id}) as span:
+
+    def collected() -> CollectionReport:
         _look_for_deleted(runtime, ref, roots)
         moves = _collected(runtime, ref, counts={"collections": 1}, times={"collected_at": runtime.now()})
         gone = _cleared(runtime, ref)
-        report = CollectionReport(reason=reason, moves=(*moves, *gone), utilisation=_utilisation(runtime, ref))
-        span.note(_about(report))
-    _tell(runtime, ref, EventName.FILES_COLLECTED, report)
-    return report
+        return CollectionReport(reason=reason, moves=(*moves, *gone), utilisation=_utilisation(runtime, ref))
+
+    return _told(runtime, ref, "collect_files", EventName.FILES_COLLECTED, collected)
 
 
 def optimise(runtime: Runtime, ref: SessionRef, *, reason: str = "asked for") -> CollectionReport:
@@ -97,11 +90,8 @@ def optimise(runtime: Runtime, ref: SessionRef, *, reason: str = "asked for") ->
 
     Above `tiers.cleanup_share` after all of them, the aggressive cleanup comes.
     """
-    with telemetry.operation("optimise_files", {telemetry.CONVERSATION: ref.session_id}) as span:
-        report = _optimised(runtime, ref, reason=reason)
-        span.note(_about(report))
-    _tell(runtime, ref, EventName.FILES_OPTIMISED, report)
-    return report
+    optimised = partial(_optimised, runtime, ref, reason=reason)
+    return _told(runtime, ref, "optimise_files", EventName.FILES_OPTIMISED, optimised)
 
 
 def _to_rest(runtime: Runtime, ref: SessionRef) -> tuple[TierMove, ...]:
@@ -114,41 +104,28 @@ def _to_rest(runtime: Runtime, ref: SessionRef) -> tuple[TierMove, ...]:
     return _changed(runtime, ref, lambda tiers: policy.to_rest(tiers, rest, rules), counts={})
 
 
-def _about(report: CollectionReport) -> dict[str, object]:
-    return {
-        "tiered_memory.file.moves": len(report.moves),
-        "tiered_memory.file.freed_bytes": report.freed_bytes,
-        "tiered_memory.file.utilisation": report.utilisation,
-    }
-
-
 def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionReport:
     rules = runtime.settings.tiers
-    done = Done()
-    ran: list[str] = []
+    done: list[CollectionReport] = []
     utilisation = _utilisation(runtime, ref)
     for name in rules.strategies:
         if utilisation < rules.optimise_share:
             break
-        step = STRATEGIES[name](runtime, ref)
-        done = Done((*done.moves, *step.moves), done.freed_bytes + step.freed_bytes, done.archived + step.archived)
-        ran.append(name)
+        done.append(STRATEGIES[name](runtime, ref))
         utilisation = _utilisation(runtime, ref)
     if utilisation > rules.cleanup_share:
         cleaned = _changed(runtime, ref, lambda tiers: policy.clean_up(tiers, rules), counts={"cleanups": 1})
-        packed = compress_warm(runtime, ref)
-        done = Done((*done.moves, *cleaned), done.freed_bytes + packed.freed_bytes, done.archived)
-        ran.append("aggressive")
+        done.append(replace(compress_warm(runtime, ref), reason="aggressive", moves=cleaned))
         utilisation = _utilisation(runtime, ref)
     runtime.store.kept_files.change(
         ref, _same, rules=rules, times={"optimised_at": runtime.now()}, counts={"optimisations": 1}
     )
     return CollectionReport(
         reason=reason,
-        moves=done.moves,
-        strategies=tuple(ran),
-        freed_bytes=done.freed_bytes,
-        archived_checkpoints=done.archived,
+        moves=tuple(move for one in done for move in one.moves),
+        strategies=tuple(one.reason for one in done),
+        freed_bytes=sum(one.freed_bytes for one in done),
+        archived_checkpoints=sum(one.archived_checkpoints for one in done),
         utilisation=utilisation,
     )
 
@@ -251,15 +228,27 @@ def _look_for_deleted(runtime: Runtime, ref: SessionRef, roots: Sequence[str]) -
         runtime.report(EventName.FILE_DELETED, f"{path}: it is obsolete", session_id=ref.session_id, path=path)
 
 
-def _tell(runtime: Runtime, ref: SessionRef, name: EventName, report: CollectionReport) -> None:
+def _told(
+    runtime: Runtime,
+    ref: SessionRef,
+    what: Literal["collect_files", "optimise_files"],
+    name: EventName,
+    make: Callable[[], CollectionReport],
+) -> CollectionReport:
+    """Have it done within a span, and tell what was done."""
+    with telemetry.operation(what, {telemetry.CONVERSATION: ref.session_id}) as span:
+        report = make()
+        figures = {"moves": len(report.moves), "freed_bytes": report.freed_bytes}
+        about = figures | {"utilisation": report.utilisation}
+        span.note({f"tiered_memory.file.{key}": value for key, value in about.items()})
     ran = f", {', '.join(report.strategies)}" if report.strategies else ""
     runtime.report(
         name,
         f"{report.reason}: {len(report.moves)} files moved{ran}; hot and warm {report.utilisation:.0%} full",
         session_id=ref.session_id,
-        moves=len(report.moves),
+        **figures,
         strategies=list(report.strategies),
-        freed_bytes=report.freed_bytes,
         archived_checkpoints=report.archived_checkpoints,
         utilisation=round(report.utilisation, 3),
     )
+    return report

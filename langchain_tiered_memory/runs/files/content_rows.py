@@ -8,8 +8,7 @@ are read and written in the caller's transaction, with the session locked.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import zstandard
 from sqlalchemy import Connection, and_, bindparam, delete, select, update
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.files import TierMove
 
 
+Kept: TypeAlias = dict[str, Any]
+"""A content as it is kept: its `payload`, in which `form`, the `size` of it as it is, the `dictionary` it needs."""
 _MINE = and_(file_contents.c.session_key == bindparam("session"), file_contents.c.checksum == bindparam("named"))
 _CONTENT = select(file_contents).where(_MINE)
 _FORM: dict[str, Any] = {name: bindparam(name) for name in ("size", "form", "dictionary", "payload")}
@@ -45,9 +46,9 @@ _IN_HOT = (
 """Statements of every opening: each is put together once."""
 
 
-def insert_content(connection: Connection, key: int, checksum: str, kept: Packed) -> None:
+def insert_content(connection: Connection, key: int, checksum: str, kept: Kept) -> None:
     """Keep a content, once however many files have it."""
-    values = {"session_key": key, "checksum": checksum, **_columns(kept)}
+    values = {"session_key": key, "checksum": checksum, **kept}
     connection.execute(insert_if_absent(connection, file_contents).values(values))
 
 
@@ -72,9 +73,19 @@ def unpack_row(connection: Connection, key: int, row: Columns) -> bytes:
         check(file_contents, row)
     except DamagedRowError as error:
         raise DamagedFileError(str(error)) from error
-    kept = Packed(bytes(row["payload"]), row["form"], row["size"], row["dictionary"])
-    dictionary = None if kept.dictionary is None else read_dictionary(connection, key, kept.dictionary)
-    return unpacked(kept, row["checksum"], dictionary=dictionary)
+    content = bytes(row["payload"])
+    if row["form"] != "raw":
+        number = row["dictionary"]
+        try:
+            taught = None if number is None else zstandard.ZstdCompressionDict(read_dictionary(connection, key, number))
+            content = zstandard.ZstdDecompressor(dict_data=taught).decompress(content, max_output_size=row["size"])
+        except (zstandard.ZstdError, MemoryError, ValueError, OverflowError) as error:
+            msg = f"a kept content cannot be unpacked: {error}; doctor() drops it, and its file is read again"
+            raise DamagedFileError(msg) from error
+    if len(content) != row["size"] or checksum_of(content) != row["checksum"]:
+        msg = "a kept content is not what its checksum says; doctor() drops it, and its file is read again"
+        raise DamagedFileError(msg)
+    return content
 
 
 def read_dictionary(connection: Connection, key: int, number: int) -> bytes:
@@ -104,13 +115,9 @@ def repack(connection: Connection, key: int, moves: Sequence[TierMove], found: M
             continue  # whoever opens it is told; `verify` names it
 
 
-def replace_content(connection: Connection, key: int, checksum: str, kept: Packed) -> None:
+def replace_content(connection: Connection, key: int, checksum: str, kept: Kept) -> None:
     """Keep a content in another form."""
-    connection.execute(_REPLACE, {"session": key, "named": checksum, **_columns(kept)})
-
-
-def _columns(kept: Packed) -> dict[str, Any]:
-    return {"size": kept.size, "form": kept.form, "dictionary": kept.dictionary, "payload": kept.payload}
+    connection.execute(_REPLACE, {"session": key, "named": checksum, **kept})
 
 
 def _is_in_hot(connection: Connection, key: int, checksum: str) -> bool:
@@ -166,60 +173,23 @@ _LEAST_GAIN = 0.95
 """Of the size without a dictionary: with one it must be less, its own size included, to be worth being kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """A content as it is kept."""
-
-    payload: bytes
-    form: str
-    """`raw`, `zstd`, or `dense` for what the collector packed."""
-    size: int
-    """Of the content as it is."""
-    dictionary: int | None = None
-    """The number of the dictionary that it needs."""
-
-
 def checksum_of(content: bytes) -> str:
     """SHA-256 in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
-def raw(content: bytes) -> Packed:
+def raw(content: bytes) -> Kept:
     """A content as it is, for a file in hot."""
-    return Packed(content, "raw", len(content))
+    return {"payload": content, "form": "raw", "size": len(content), "dictionary": None}
 
 
-def packed(
-    content: bytes, *, dense: bool = False, dictionary: bytes | None = None, number: int | None = None
-) -> Packed:
-    """A content compressed.
-
-    Args:
-        content: What is kept.
-        dense: Whether nobody waits for it.
-        dictionary: One to compress it with, and ...
-        number: ... the dictionary's number.
-    """
+def packed(content: bytes, *, dense: bool = False, dictionary: tuple[bytes, int] | None = None) -> Kept:
+    """A content compressed: `dense` where nobody waits for it, with a dictionary and its number where one is given."""
     level = DENSE_LEVEL if dense else QUICK_LEVEL
-    trained = zstandard.ZstdCompressionDict(dictionary) if dictionary is not None else None
-    payload = zstandard.ZstdCompressor(level=level, dict_data=trained).compress(content)
-    return Packed(payload, "dense" if dense else "zstd", len(content), number if dictionary is not None else None)
-
-
-def unpacked(kept: Packed, checksum: str, *, dictionary: bytes | None = None) -> bytes:
-    """The content again."""
-    content = kept.payload
-    if kept.form != "raw":
-        trained = zstandard.ZstdCompressionDict(dictionary) if dictionary is not None else None
-        try:
-            content = zstandard.ZstdDecompressor(dict_data=trained).decompress(kept.payload, max_output_size=kept.size)
-        except (zstandard.ZstdError, MemoryError, ValueError, OverflowError) as error:
-            msg = f"a kept content cannot be unpacked: {error}; doctor() drops it, and its file is read again"
-            raise DamagedFileError(msg) from error
-    if len(content) != kept.size or checksum_of(content) != checksum:
-        msg = "a kept content is not what its checksum says; doctor() drops it, and its file is read again"
-        raise DamagedFileError(msg)
-    return content
+    taught = zstandard.ZstdCompressionDict(dictionary[0]) if dictionary is not None else None
+    payload = zstandard.ZstdCompressor(level=level, dict_data=taught).compress(content)
+    form, number = "dense" if dense else "zstd", dictionary[1] if dictionary is not None else None
+    return {"payload": payload, "form": form, "size": len(content), "dictionary": number}
 
 
 def train(contents: Sequence[bytes], *, most_bytes: int) -> tuple[bytes, int] | None:
@@ -236,17 +206,14 @@ def train(contents: Sequence[bytes], *, most_bytes: int) -> tuple[bytes, int] | 
 
 def densely(
     contents: Mapping[str, bytes], *, most_dictionary_bytes: int
-) -> tuple[dict[str, Packed], tuple[bytes, int] | None]:
+) -> tuple[dict[str, Kept], tuple[bytes, int] | None]:
     """Contents packed as densely as they go, by their checksums, and the dictionary that they need where one paid."""
     plain = {name: packed(content, dense=True) for name, content in contents.items()}
     made = train(list(contents.values()), most_bytes=most_dictionary_bytes) if most_dictionary_bytes else None
     if made is None:
         return plain, None
-    dictionary, number = made
-    with_it = {
-        name: packed(content, dense=True, dictionary=dictionary, number=number) for name, content in contents.items()
-    }
-    taken = len(dictionary) + sum(len(one.payload) for one in with_it.values())
-    if taken >= _LEAST_GAIN * sum(len(one.payload) for one in plain.values()):
+    with_it = {name: packed(content, dense=True, dictionary=made) for name, content in contents.items()}
+    taken = len(made[0]) + sum(len(one["payload"]) for one in with_it.values())
+    if taken >= _LEAST_GAIN * sum(len(one["payload"]) for one in plain.values()):
         return plain, None
     return with_it, made

@@ -40,6 +40,8 @@ def kept_file(row: Columns) -> KeptFile:
     )
 
 
+_OF_PLACED = ("tier", "accessed_at", "accesses")
+"""Columns that `Placed` has as they are."""
 _UPPER_ROWS = select(kept_files).where(kept_files.c.session_key == bindparam("session"), kept_files.c.tier.in_(_UPPER))
 
 
@@ -88,20 +90,11 @@ def _path_and_row(row: RowMapping) -> tuple[str, RowMapping]:
 
 def tiers_of(found: Mapping[str, Columns]) -> Tiers:
     """Rows as the state of the rules."""
-    return Tiers(
-        {
-            path: Placed(
-                path=path,
-                tier=row["tier"],
-                accessed_at=row["accessed_at"],
-                order=row["access_order"],
-                accesses=row["accesses"],
-                size=row["size"],
-                pinned=bool(row["pinned"]),
-            )
-            for path, row in found.items()
-        }
-    )
+    return Tiers({path: Placed(path=path, order=row["access_order"], **_placed(row)) for path, row in found.items()})
+
+
+def _placed(row: Columns) -> dict[str, Any]:
+    return {name: row[name] for name in _OF_PLACED} | {"pinned": bool(row["pinned"]), "size": row["size"]}
 
 
 def moves_between(found: Mapping[str, Columns], after: Tiers) -> tuple[TierMove, ...]:
@@ -172,13 +165,7 @@ def insert_file(connection: Connection, key: int, file: Placed, values: Mapping[
 
 
 def _columns(file: Placed) -> dict[str, Any]:
-    return {
-        "tier": file.tier,
-        "pinned": file.pinned,
-        "accessed_at": file.accessed_at,
-        "access_order": file.order,
-        "accesses": file.accesses,
-    }
+    return {"access_order": file.order, "pinned": file.pinned} | {name: getattr(file, name) for name in _OF_PLACED}
 
 
 _THIS = update(kept_files).where(

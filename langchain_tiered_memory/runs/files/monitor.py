@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping  # noqa: TC003 - read when a run's figures are
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
@@ -240,13 +240,9 @@ class RunSoFar:
         found = dict.fromkeys(alert for part in self.parts.values() for alert in part.alerts)
         return tuple(sorted(found, key=lambda one: one.at)[-_MOST_ALERTS:])
 
-    def as_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> Self | None:
-        """What `as_json` gave; `None` where nothing was saved, or it cannot be read."""
+        """What was saved of it; `None` where nothing was saved, or it cannot be read."""
         with suppress(ValidationError):
             return TypeAdapter(cls).validate_python({"seen_at": state.get("started_at"), **state})
         return None

@@ -72,6 +72,9 @@ _DOUBLED_SECONDS = 100.0
 before what a run comes back to, and an old favourite leaves all the same. Of 0 to 3,600 s, 80 to 140 lost fewest."""
 
 
+_BELOW: Mapping[Tier, Tier] = {"hot": "warm", "warm": "cold"}
+
+
 def access(tiers: Tiers, path: str, *, now: float, order: int, size: int, rules: TierSettings) -> Tiers:
     """The state after a file was opened: it is in hot, or below where pinned files leave no place there."""
     known = tiers.files.get(path)
@@ -150,12 +153,10 @@ def clean_up(tiers: Tiers, rules: TierSettings) -> Tiers:
 
 def fit(tiers: Tiers, rules: TierSettings) -> Tiers:
     """The state within limits that may have been lowered since it was written: pinned files go last."""
-    while tiers.count("hot") > rules.hot.files:
-        file = _first_to_go(tiers, "hot", rules) or min(tiers.of("hot"), key=EVICTIONS[rules.eviction])
-        tiers = tiers.put(replace(file, tier="warm"), "limits")
-    while tiers.count("warm") > rules.warm.files:
-        file = _first_to_go(tiers, "warm", rules) or min(tiers.of("warm"), key=EVICTIONS[rules.eviction])
-        tiers = tiers.put(replace(file, tier="cold"), "limits")
+    for tier, rule in _bounded(rules):
+        while tiers.count(tier) > rule.files:
+            file = _first_to_go(tiers, tier, rules) or min(tiers.of(tier), key=EVICTIONS[rules.eviction])
+            tiers = tiers.put(replace(file, tier=_BELOW[tier]), "limits")
     return tiers
 
 
@@ -186,7 +187,7 @@ def _enter(tiers: Tiers, file: Placed, tier: Tier, reason: MoveReason, rules: Ti
     rule = dict(_bounded(rules)).get(tier)
     if rule is None:
         return tiers.put(replace(file, tier="cold"), reason)
-    below: Tier = "warm" if tier == "hot" else "cold"
+    below = _BELOW[tier]
     if tiers.count(tier) >= rule.files:
         leaving = _first_to_go(tiers, tier, rules)
         if leaving is None:

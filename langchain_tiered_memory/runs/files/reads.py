@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, func, select
@@ -12,8 +12,8 @@ from langchain_tiered_memory.runs.files.content_rows import read_content
 from langchain_tiered_memory.runs.files.file_rows import kept_file
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
-from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.damage import damage_of, readable_or
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.schema import (
     digest_of,
     file_contents,
@@ -51,16 +51,15 @@ class RunTimes:
     """Counts by name, such as `opened_hot`, `promotions`, `collections`."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class KeptFileReads:
+class KeptFileReads(Room):
     """Reads kept files. Each method is one transaction."""
 
-    database: Database
-    cache: HotCache = field(default_factory=HotCache)
-    """Contents of hot files, and accesses to them that are not written down yet."""
-    returns: Returns = field(default_factory=Returns)
-    """What was opened again, which tells how many files hot and warm are to hold."""
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.cache = HotCache()
+        """Contents of hot files, and accesses to them that are not written down yet."""
+        self.returns = Returns()
+        """What was opened again, which tells how many files hot and warm are to hold."""
 
     def find(self, ref: SessionRef, path: str) -> KeptFile | None:
         """What is known of a file."""
@@ -75,8 +74,7 @@ class KeptFileReads:
         if tier is not None:
             query = query.where(kept_files.c.tier == tier)
         query = query.order_by(kept_files.c.access_order.desc(), kept_files.c.path_digest).limit(limit)
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(query).mappings(), kept_file)
+        return self._records(query, kept_file)
 
     def on_disk(self, ref: SessionRef, *, turn: int, most: int) -> list[str]:
         """Paths of files that were read from the disk and are not known to be gone: hot, warm, some of the cold ones.
@@ -132,15 +130,8 @@ class KeptFileReads:
                 known[error.column] = None
             return RunTimes(**known, figures=figures_of(connection, row))
 
-    def under_way(self, ref: SessionRef) -> dict[str, Any]:
-        """What was saved of a run that goes on; nothing where none does."""
-        return self._of_runs(ref, UNDER_WAY)
-
-    def last_report(self, ref: SessionRef) -> dict[str, Any]:
-        """The report of the last run that ended; nothing where none did."""
-        return self._of_runs(ref, ENDED)
-
-    def _of_runs(self, ref: SessionRef, what: str) -> dict[str, Any]:
+    def saved_of_run(self, ref: SessionRef, what: str) -> dict[str, Any]:
+        """What was saved of a run: of one that is `UNDER_WAY`, or of the last that `ENDED`; nothing where none is."""
         query = select(file_tiers).where(file_tiers.c.session_key == ref.key, file_tiers.c.report.is_not(None))
         with self.database.read() as connection:
             row = connection.execute(query).mappings().one_or_none()
@@ -151,8 +142,7 @@ class KeptFileReads:
         """Hot and warm files, as a share of what the two may hold; the cold ones are not looked at."""
         upper = kept_files.c.tier.in_(("hot", "warm"))
         query = select(func.count()).select_from(kept_files).where(kept_files.c.session_key == ref.key, upper)
-        with self.database.read() as connection:
-            return int(connection.scalar(query) or 0) / (rules.hot.files + rules.warm.files)
+        return self._count(query) / (rules.hot.files + rules.warm.files)
 
     def sizes(self, ref: SessionRef, rules: TierSettings) -> TierSizes:
         """How much the tiers hold."""

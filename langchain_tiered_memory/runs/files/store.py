@@ -7,7 +7,7 @@ they say, in one transaction. So no reader, in whatever process, ever sees a tie
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.runs.files import policy
@@ -31,10 +31,9 @@ from langchain_tiered_memory.runs.files.file_rows import (
     update_file,
     write_changes,
 )
-from langchain_tiered_memory.runs.files.reads import ENDED, UNDER_WAY, reports_in
+from langchain_tiered_memory.runs.files.reads import ENDED, reports_in
 from langchain_tiered_memory.sql import rows
-from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.types.files import KeptFile, OpenedFile, RunReport, TierMove
+from langchain_tiered_memory.types.files import KeptFile, OpenedFile, TierMove
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,8 +66,6 @@ class SeenFile:
     deleted: bool = False
 
 
-@retried
-@dataclass(frozen=True, slots=True)
 class KeptFiles(KeptFilePacking):
     """Changes the places of kept files. Each method is one transaction."""
 
@@ -131,17 +128,11 @@ class KeptFiles(KeptFilePacking):
             write_run(connection, ref, row, dict(times or {}), {**_counts(moves), **(counts or {})})
         return moves
 
-    def save_report(self, ref: SessionRef, report: RunReport) -> None:
-        """Keep the figures of a run that ended, without each context, in the place of those of the one before."""
-        kept = replace(report, contexts=())
+    def save_of_run(self, ref: SessionRef, what: str, state: Mapping[str, Any]) -> None:
+        """Keep what is known of a run for the process that ends it, or of one that ended: of earlier ones nothing."""
         with self._changing(ref) as (connection, row):
-            write_run(connection, ref, row, {"report": json.dumps({ENDED: asdict(kept)})}, {})
-
-    def save_under_way(self, ref: SessionRef, state: Mapping[str, Any]) -> None:
-        """Keep what is known of a run that goes on, for the process that ends it."""
-        with self._changing(ref) as (connection, row):
-            kept = {**reports_in(connection, row), UNDER_WAY: state}
-            write_run(connection, ref, row, {"report": json.dumps(kept)}, {})
+            before = {} if what == ENDED else reports_in(connection, row)
+            write_run(connection, ref, row, {"report": json.dumps({**before, what: state})}, {})
 
     def mark_deleted(self, ref: SessionRef, paths: Sequence[str]) -> None:
         """Note that files are gone from the disk."""

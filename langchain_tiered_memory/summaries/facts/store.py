@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.rows import advance_epoch, lock_session
+from langchain_tiered_memory.sql.retrying import Room
+from langchain_tiered_memory.sql.rows import advance_epoch, lock_session, of_track
 from langchain_tiered_memory.sql.schema import UNREAD, beside_index, packed, plans, summaries
 from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.summaries.facts import rows
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Select
 
-    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import Fact, SessionRef, Summary
 
 _SEARCHED = 20_000
@@ -59,12 +58,8 @@ class _Settled(TypedDict):
     after: int
 
 
-@retried
-@dataclass(frozen=True, slots=True)
-class FactStore:
+class FactStore(Room):
     """Reads and writes facts."""
-
-    database: Database
 
     def candidates(
         self,
@@ -85,7 +80,7 @@ class FactStore:
         correction among the recent messages is read there. What any message `without` the branch states is not known.
         Those of the ids in `first` that hold are given before weightier ones.
         """
-        mine = _of_track(ref, track)
+        mine = of_track(table, ref, track)
         with self.database.read() as connection:
             standing = self._standing_without(connection, ref, track=track, without=without)
             revived = [fact for fact, status in standing.items() if status == "active"]
@@ -177,7 +172,7 @@ class FactStore:
         fresh = [one for one in fresh if track in (None, one.track)]
         is_settled = track is None and not fresh
         active = (table.c.status == "active",) if is_settled and not superseded_too else ()
-        by_worth = select(table).where(*_of_track(ref, track), *active).order_by(*_BY_WORTH)
+        by_worth = select(table).where(*of_track(table, ref, track), *active).order_by(*_BY_WORTH)
         if is_settled:
             return self._first_told(by_worth, k) if once else self._read(by_worth.limit(k))
         kept = self._read(by_worth if track is not None else by_worth.limit(_SEARCHED))
@@ -275,8 +270,7 @@ class FactStore:
     def unread_count(self, ref: SessionRef) -> int:
         """How many finished summaries `unread` would give in all."""
         query = select(func.count()).where(summaries.c.session_key == ref.key, UNREAD, summaries.c.state.in_(FINISHED))
-        with self.database.read() as connection:
-            return int(connection.scalar(query) or 0)
+        return self._count(query)
 
     def replace(self, ref: SessionRef, summary: Summary, facts: Sequence[Fact], *, tokens: int, counter: str) -> bool:
         """Have these be the facts of a finished summary, and no list of facts stand on it.
@@ -325,8 +319,7 @@ class FactStore:
                 connection.execute(update(summaries).where(these).values(facts_read=0))
 
     def _read(self, query: Select[Any]) -> list[Fact]:
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(query).mappings(), rows.fact_of)
+        return self._records(query, rows.fact_of)
 
 
 def _settled_before(kept: Sequence[Fact], fresh: Sequence[Fact]) -> _Settled:
@@ -366,8 +359,3 @@ def _varied(connection: Connection, held: Sequence[ColumnElement[bool]], *, limi
         if len(found) >= limit or len(page) < limit:
             break
     return found[:limit]
-
-
-def _of_track(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:
-    mine = (table.c.session_key == ref.key,)
-    return mine if track is None else (*mine, table.c.track == packed(track))

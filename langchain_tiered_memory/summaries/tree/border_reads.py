@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, bindparam, exists, func, or_, select
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import entries, packed, summaries, tasks
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.tree.cover import Node
@@ -90,8 +89,6 @@ _CONDENSED = (
 _CONDENSED_TOKENS = select(func.coalesce(func.sum(_CONDENSED.c.source_tokens), 0))
 
 
-@retried
-@dataclass(frozen=True, slots=True)
 class BorderReads(SummaryReads):
     """Reads level-1 summaries by their place in the session, and the messages that none stands for."""
 
@@ -108,8 +105,7 @@ class BorderReads(SummaryReads):
     def borders(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[tuple[str, int, int]]:
         """Finished level-1 summaries of a track that end behind `after`, as (id, first seq, last seq), in order."""
         asked = {"session": ref.key, "track": packed(track), "after": after, "most": limit}
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(_BORDERS_BEHIND, asked).mappings(), _border)
+        return self._records(_BORDERS_BEHIND, _border, asked)
 
     def last_border(self, ref: SessionRef, *, track: str, before: int) -> tuple[str, int, int] | None:
         """The newest finished level-1 summary of a track that ends before `before`, as (id, first seq, last seq)."""

@@ -6,12 +6,10 @@ wants, and leases of several at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection, and_, case, func, or_, select, update
 
-from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.rows import lock_session, lock_session_of_summary, names_to_json
 from langchain_tiered_memory.sql.schema import beside_index, entries, packed, summaries, unpacked
 from langchain_tiered_memory.summaries.tree.border_reads import BorderReads
@@ -31,8 +29,6 @@ BY_RULES = summaries.c.by_rules.is_(True)
 """Of a summary that a model is yet to write: a condition, as the index of them has it."""
 
 
-@retried
-@dataclass(frozen=True, slots=True)
 class RuleRows(BorderReads):
     """Reads and claims summaries that rules wrote until a model does."""
 

@@ -7,13 +7,11 @@ message is ever under two summaries, and two processes can never make the same s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, bindparam, case, func, insert, literal, or_, select, true, update
 
-from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_session, lock_session_of_summary
 from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, sessions, storable, summaries, unpacked
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
@@ -90,8 +88,6 @@ _PASSED_BY = (
 )
 
 
-@retried
-@dataclass(frozen=True, slots=True)
 class Tree(RuleRows):
     """Reads and writes summaries."""
 
@@ -123,8 +119,7 @@ class Tree(RuleRows):
             query, named = _UNFINISHED_OF_SESSION, {"session": ref.key}
         if track is not None:
             query = query.where(summaries.c.track == packed(track))
-        with self.database.read() as connection:
-            return int(connection.scalar(query, named) or 0)
+        return self._count(query, named)
 
     def due_later(self, ref: SessionRef, *, remake_stale: bool = True, by_model: bool = False) -> bool:
         """Whether a summary waits for another attempt, or for a remake: `due` will give one some time.
@@ -142,8 +137,7 @@ class Tree(RuleRows):
 
     def leased_by_others(self, ref: SessionRef, *, owner: str, now: float) -> int:
         """Summaries of a session that somebody else is making right now."""
-        with self.database.read() as connection:
-            return int(connection.scalar(_LEASED_BY_OTHERS, {"session": ref.key, "now": now, "owner": owner}) or 0)
+        return self._count(_LEASED_BY_OTHERS, {"session": ref.key, "now": now, "owner": owner})
 
     def claim(
         self, ref: SessionRef, plan: SummaryPlan, *, owner: str, now: float, lease_seconds: float
@@ -433,14 +427,4 @@ def _supersede(connection: Connection, parent_id: str) -> None:
 
 def _index_summary(connection: Connection, ref: SessionRef, summary: Summary, written: Written) -> None:
     drop_passages(connection, passages.c.summary_id == summary.id)
-    found = derived_rows.passage_values(
-        ref.key,
-        written.passages,
-        level=summary.level,
-        seq=summary.last_seq,
-        summary_id=summary.id,
-        track=summary.track or "",
-        kind="summary",
-        at=summary.last_at,
-    )
-    insert_all(connection, passages, found)
+    insert_all(connection, passages, derived_rows.summary_passages(ref.key, summary, written.passages))

@@ -19,12 +19,12 @@ from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, N
 from langchain_tiered_memory.messages.codec import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of
 from langchain_tiered_memory.runs.checkpoints import checkpoint, last_sound
 from langchain_tiered_memory.runs.restore import restore
-from langchain_tiered_memory.runs.tasks import enter_phase, finish_task, start_task
 from langchain_tiered_memory.settings import CheckpointSettings, FileSettings
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.text.tagged_json import from_plain
 from langchain_tiered_memory.types.outcomes import Window, Zone
 from tests.call_styles import CALL_STYLES, CallStyle
+from tests.call_styles import told as in_style
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of, store_of, turn
 from tests.run_builders import ODD, driven, runtime_of, ticking
 
@@ -73,7 +73,7 @@ def damage(memory: TieredMemory, checkpoint_id: str) -> None:
 
 
 def plan_of(session: Session, view: str = "view") -> str | None:
-    return session.core.runtime.store.plans.read(ref_of(session), view)
+    return session.core.runtime.store.transcript.kept_view(ref_of(session), view).plan
 
 
 @both
@@ -83,8 +83,7 @@ def test_a_checkpoint_holds_all_that_the_run_is(call_style: CallStyle) -> None:
         session.add_messages(conversation(3))
         session.add_messages(reads("src/a.py"))
         session.flush()
-        runtime = runtime_of(memory)
-        driven(call_style, start_task, runtime, "s", ODD, track="main")
+        in_style(call_style, memory.session("s").start_task, ODD)
         session.pin("q1")
         store_of(memory).plans.write(ref_of(session), "view", '{"border": 2}', now=1.0, border=2)
         given = {"branch": "main", "open": [1, 2]}
@@ -221,11 +220,10 @@ def test_a_restore_puts_everything_back_and_says_that_nothing_differs(call_style
     with memory_with() as memory:
         session = memory.session("s")
         session.add_messages(conversation(2))
-        runtime = runtime_of(memory)
-        driven(call_style, start_task, runtime, "s", "a", track="main")
+        in_style(call_style, memory.session("s").start_task, "a")
         store_of(memory).plans.write(ref_of(session), "view", '{"border": 2}', now=1.0, border=2)
         made = saved(memory, call_style)
-        driven(call_style, finish_task, runtime, "s", "a", track="main")
+        in_style(call_style, memory.session("s").finish_task, "a")
         store_of(memory).runs.set_phase(ref_of(session), "build", 1.0)
         store_of(memory).plans.write(ref_of(session), "view", '{"border": 4}', now=1.0, border=4)
         report = restored(memory, call_style)
@@ -334,7 +332,7 @@ def test_a_pin_of_a_forgotten_message_is_skipped_and_named() -> None:
 def test_making_and_restoring_are_events(call_style: CallStyle, caplog: pytest.LogCaptureFixture) -> None:
     with memory_with() as memory, caplog.at_level("INFO", "langchain_tiered_memory"):
         memory.session("s").add_messages(turn(0))
-        made = driven(call_style, enter_phase, runtime_of(memory), "s", "plan", track="main")
+        made = in_style(call_style, memory.session("s").phase, "plan")
         restored(memory, call_style)
         events = [record.tiered_memory_event for record in caplog.records if hasattr(record, "tiered_memory_event")]
     told = {event.name: event.details for event in events}
@@ -375,11 +373,11 @@ def test_what_somebody_named_milestones_and_danger_are_kept_apart_from_what_is_s
 @both
 def test_sync_and_async_leave_the_same_state_behind(call_style: CallStyle) -> None:
     with memory_with() as memory:
-        session, runtime = memory.session("s"), runtime_of(memory)
+        session = memory.session("s")
         session.add_messages(conversation(2))
-        driven(call_style, start_task, runtime, "s", "a", track="main")
-        driven(call_style, enter_phase, runtime, "s", "plan", track="main")
-        driven(call_style, finish_task, runtime, "s", "a", track="main")
+        in_style(call_style, memory.session("s").start_task, "a")
+        in_style(call_style, memory.session("s").phase, "plan")
+        in_style(call_style, memory.session("s").finish_task, "a")
         restored(memory, call_style)
         state = store_of(memory).runs.state(ref_of(session), newest_finished=9)
         assert [(task.id, task.state) for task in state.tasks] == [("a", "active")]

@@ -60,7 +60,7 @@ def shown() -> Iterator[tuple[Inputs, RenderedView]]:
         session.context("", max_tokens=_BUDGET)
         runtime, ref = session.core.runtime, ref_of(session)
         inputs = read_inputs(runtime, "s", request)
-        plan = ViewPlan.from_json(runtime.store.plans.read(ref, inputs.name) or "")
+        plan = ViewPlan.from_json(runtime.store.transcript.kept_view(ref, inputs.name).plan or "")
         assert plan is not None
         assert plan.parts
         yield inputs, render_view(inputs, plan)
