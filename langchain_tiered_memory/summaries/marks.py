@@ -51,15 +51,15 @@ def without_marks(text: str) -> str:
 
 
 def as_merged(text: str) -> str:
-    """A summary as the one above it is written from: without the points that must last, which are listed beside both.
+    """A summary as its merger reads it: with the marks of what must last, which is listed beside it."""
+    return without_name_notes(without_instead(text))
 
-    Where it has no other points, it is these.
-    """
-    text = without_name_notes(without_instead(text))
+
+def without_kept(text: str) -> str:
+    """A summary without the points that must last, which are listed beside it; where it has no others, as it is."""
     if not is_kept(text):
         return text
-    lines = text.splitlines()
-    others = [line for line in lines if line.strip() and not is_kept(line)]
+    others = [line for line in text.splitlines() if line.strip() and not is_kept(line)]
     told = [
         line
         for line, following in itertools.pairwise([*others, "#"])

@@ -6,6 +6,7 @@ are cut from the summary's own text, so they say nothing that it does not, and n
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from langchain_tiered_memory.summaries.marks import (
     SPOKEN,
     TOOL_MARK,
     names_subjects,
+    without_kept,
     without_marks,
 )
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, is_filler, kind_of, telling
@@ -77,10 +79,16 @@ def text_of(summary: Summary) -> str:
 def short_of(summary: Summary) -> str:
     """What a summary says, within `SHORT_SHARE` of its characters.
 
-    A model put first what would be missed most, under each heading, so the first of each are shown; of what rules
-    wrote, the statements that tell most.
+    A model put first what would be missed most, under each heading, so the first of each are shown, without what it
+    marked, which is listed beside it; of what rules wrote, the statements that tell most.
     """
-    return (_short_by_order if _is_of_model(summary) else _short_by_worth)(text_of(summary)[:_MOST_CHARS])
+    return (_short_by_order if _is_of_model(summary) else _short_by_worth)(_told_of(summary))
+
+
+def _told_of(summary: Summary) -> str:
+    """What a briefer form is made of."""
+    text = text_of(summary)[:_MOST_CHARS]
+    return without_kept(text) if summary.level == 1 and _is_of_model(summary) else text
 
 
 def _is_of_model(summary: Summary) -> bool:
@@ -89,7 +97,7 @@ def _is_of_model(summary: Summary) -> bool:
 
 @read_once
 def _short_by_order(text: str) -> str:
-    return shortened(text, share=SHORT_SHARE, ranked=by_order, says_open=True)
+    return shortened(text, share=SHORT_SHARE, ranked=by_order, in_order=True)
 
 
 @read_once
@@ -98,16 +106,18 @@ def _short_by_worth(text: str) -> str:
 
 
 def shortened(
-    text: str, *, share: float, ranked: Callable[[Sequence[Told]], Iterable[int]], says_open: bool = False
+    text: str, *, share: float, ranked: Callable[[Sequence[Told]], Iterable[int]], in_order: bool = False
 ) -> str:
     """The overview of a summary and the statements ranked first, in their order, within `share` of its characters.
 
     At least one statement, cut between words where it is longer than that; empty for a summary that says nothing.
-    With `says_open`, what is to be done stands behind its heading, without which it would pass for done.
+    With `in_order`, points stay whole and none takes the place of one before it, and what is to be done stands behind
+    its heading, without which it would pass for done.
     What an audit appended is left out: it is a list, for search and for the level above.
     """
     overview, told = read_told(text)
-    told = [replace(one, label=f"{one.heading}: ") if says_open and one.is_to_do else one for one in told]
+    if in_order:
+        told = [replace(one, label=f"{one.heading}: ") if one.is_to_do else one for one in _points(told)]
     if not overview and not told:
         return _cut(text.strip(), max(1, round(share * len(text))))
     chars = len(text)
@@ -117,18 +127,28 @@ def shortened(
     for place in order:
         size = len(told[place].whole)
         if not chosen and not overview:
-            room = max(room, min(size, round(_LONGEST_SHARE * chars)))
+            alone = in_order and len(told) == 1
+            room = max(room, size if alone else min(size, round(_LONGEST_SHARE * chars)))
         elif not chosen:
             room = max(room, round(_LEAST_SHARE * chars))
         if size <= room:
             chosen.add(place)
             room -= size
+        elif in_order:
+            break
     if not chosen and told:
         best = told[order[0]]
         if not overview:
             return _cut(best.whole, max(room, 1))
         return f"{overview}\n{best.bullet}{_cut(best.whole, max(room, 1))}"
     return "\n".join([*([overview] if overview else ()), *_joined([told[place] for place in sorted(chosen)])])
+
+
+def _points(told: Sequence[Told]) -> Iterator[Told]:
+    """The statements of each line as one."""
+    for _, run in groupby(told, key=lambda one: (one.line, one.label)):
+        first, *others = run
+        yield replace(first, text=" ".join([first.text, *(one.text for one in others)]))
 
 
 def by_order(told: Sequence[Told]) -> Iterator[int]:
@@ -184,7 +204,7 @@ def joint_headline(
 
 def _heads(summary: Summary) -> tuple[str, ...]:
     """The statements of a summary that tell most, each on one line with who said it, the best first."""
-    return (_heads_by_order if _is_of_model(summary) else _heads_by_worth)(text_of(summary)[:_MOST_CHARS])
+    return (_heads_by_order if _is_of_model(summary) else _heads_by_worth)(_told_of(summary))
 
 
 @read_once
@@ -238,9 +258,14 @@ def _joined(chosen: Sequence[Told]) -> Iterator[str]:
 
 
 def _cut(line: str, chars: int) -> str:
-    """The beginning of a line, between words where it has any."""
+    """The beginning of a line: its first sentences where they fit, else between words where it has any."""
     if len(line) <= chars:
         return line
+    ends = [
+        place for place in itertools.accumulate(len(piece.text) + 1 for piece in pieces(line)) if place - 1 <= chars
+    ]
+    if ends and line[ends[-1] - 1 : ends[-1]] == " ":
+        return line[: ends[-1] - 1]
     head = line[:chars]
     return f"{head.rsplit(' ', 1)[0] if ' ' in head else head}\u2026"
 

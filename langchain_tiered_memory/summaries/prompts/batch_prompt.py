@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.messages.message_text import text_of
+from langchain_tiered_memory.summaries.marks import as_merged
 from langchain_tiered_memory.summaries.prompts.building import (
     is_plain,
     kept_block,
@@ -95,7 +96,7 @@ def part_tag(part: Part, number: int) -> str:
 
 def merged_lines(part: Part) -> list[str]:
     """Of what a part merges, those that were written before."""
-    given = (one.text for one in part.job.sources if one.id not in part.below)
+    given = (as_merged(one.text) for one in part.job.sources if one.id not in part.below)
     return [f"<{_EARLIER}>\n{neutralised_part(text)}" for text in given]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.summaries.facts.listing import line_of
-from langchain_tiered_memory.summaries.marks import TOOL_MARK
+from langchain_tiered_memory.summaries.marks import TOOL_MARK, as_merged
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.text.fencing import (
     MAX_NAME_CHARS,
@@ -175,7 +175,8 @@ def _fenced(job: CondenseJob, number: int) -> str:
         earlier = next((place for place, other in enumerate(job.sources, 1) if other.id == source.same_as), None)
         if earlier is not None:
             return f"{opening}>(says nearly the same as source {earlier})</source>"
-    return f"{opening}>\n{neutralised_source(source.text)}\n</source>"
+    text = source.text if job.level == 1 else as_merged(source.text)
+    return f"{opening}>\n{neutralised_source(text)}\n</source>"
 
 
 def _speaker(source: SourceText) -> str:

@@ -22,7 +22,7 @@ from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.facts.written import stated_in
-from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON, RULES, as_merged, without_marks
+from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON, RULES
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_read_by_rules
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, target_and_cap
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
@@ -87,7 +87,7 @@ def read_work(runtime: Runtime, ref: SessionRef, summary: Summary) -> Work | Non
         from_tools = any(entry.role == "tool" for entry in entries)
     else:
         below = runtime.store.tree.by_id(ref, summary.sources)
-        sources = _summary_sources(runtime, below)
+        sources = _summary_sources(below)
         facts = runtime.store.facts.for_span(ref, summary.first_seq, summary.last_seq, limit=_FACTS_BESIDE)
         from_tools = any(one.from_tools for one in below)
     if len(sources) < len(summary.sources):
@@ -234,19 +234,10 @@ def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceTe
     )
 
 
-def _summary_sources(runtime: Runtime, below: Sequence[Summary]) -> tuple[SourceText, ...]:
-    # Only what is marked at level 1 is listed as facts.
-    texts = [as_merged(one.text) if one.level == 1 else without_marks(one.text) for one in below]
+def _summary_sources(below: Sequence[Summary]) -> tuple[SourceText, ...]:
     return tuple(
-        SourceText(
-            id=one.id,
-            text=text,
-            tokens=one.tokens if text == one.text else runtime.counter.count_text(text),
-            at=one.last_at,
-            seq=one.last_seq,
-            first_at=one.first_at,
-        )
-        for one, text in zip(below, texts, strict=True)
+        SourceText(id=one.id, text=one.text, tokens=one.tokens, at=one.last_at, seq=one.last_seq, first_at=one.first_at)
+        for one in below
     )
 
 

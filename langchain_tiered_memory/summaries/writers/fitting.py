@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.marks import without_kept
 from langchain_tiered_memory.summaries.tree.sizing import LEAST_TOKENS, target_and_cap
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, split_at_calls
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
@@ -50,16 +51,15 @@ class Shortening:
         self._count_text = count_text
 
     def of(self, parts: Sequence[Part]) -> list[Part]:
-        """The parts of a call as a model is shown them; what merges others of the call goes by their sizes."""
+        """The parts of a call as a model is shown them; what merges others goes by their sizes without their notes."""
         seen = set[str]()
         shown: list[Part] = []
         for part in parts:
-            job = self._of(part.job, seen) if part.job.level == 1 else part.job
-            if part.below:
+            if part.job.level == 1:
+                job = self._of(part.job, seen)
+            else:
                 below = {one: shown[place].job.target_tokens for one, place in part.below.items()}
-                told = sum(below.get(source.id, source.tokens) for source in job.sources)
-                size = target_and_cap(self._tree.level(job.level), told)
-                job = replace(job, target_tokens=min(job.target_tokens, size.target_tokens))
+                job = self._sized(part.job, sum(below.get(one.id, self._noted(one)) for one in part.job.sources))
             shown.append(replace(part, job=job))
         return shown
 
@@ -67,13 +67,22 @@ class Shortening:
         sources = tuple(self._source(source, seen) for source in job.sources)
         told = sum(self._told(source) for source in sources)
         size = target_and_cap(self._tree.level(1), sum(source.tokens for source in sources))
-        asked = max(target_and_cap(self._tree.level(1), told).target_tokens, LEAST_TOKENS)
-        target = min(job.target_tokens, asked)
+        target = self._sized(job, told).target_tokens
         if sources == job.sources and target == job.target_tokens:
             return job
         return replace(
             job, sources=sources, target_tokens=target, max_tokens=max(target, min(job.max_tokens, size.max_tokens))
         )
+
+    def _sized(self, job: CondenseJob, told: int) -> CondenseJob:
+        """`job`, asked for no more than what is worth telling of it is worth."""
+        asked = max(target_and_cap(self._tree.level(job.level), told).target_tokens, LEAST_TOKENS)
+        return job if asked >= job.target_tokens else replace(job, target_tokens=asked)
+
+    def _noted(self, source: SourceText) -> int:
+        """Tokens of a summary without what is listed beside it."""
+        said = without_kept(source.text)
+        return source.tokens if said == source.text else self._count_text(said)
 
     def _told(self, source: SourceText) -> int:
         """Tokens by which the length goes that is asked for: what is said without small talk, and a line of tools."""

@@ -103,6 +103,28 @@ def test_what_a_model_put_first_under_each_heading_is_what_stands_in_short() -> 
     assert brief != short_of(summary(text, model="a-model", by_rules=True))
 
 
+def test_in_short_a_model_s_points_stay_whole_and_none_takes_the_place_of_one_before_it() -> None:
+    first = "- Ann plans a film about the harbour. She wants it done by May, with Ben's crane."
+    text = "\n".join([first, f"- Ben {'sold many old boats and ' * 12}bought a crane.", "- Ann sleeps.", "- Ben eats."])
+    brief = short_of(summary(text, model="a-model"))
+    assert brief == first
+    assert "Ann sleeps" not in brief
+
+
+def test_in_short_a_model_s_summary_is_what_is_not_listed_beside_it() -> None:
+    text = "- [keep] Ana's visa: until 3 May\n- [keep] Rent: 940 euros\n- Ana packs her things for a year in Ghent."
+    assert short_of(summary(text, model="a-model", level=1)) == "- Ana packs her things for a year in Ghent."
+    notes = "- [keep] Ana's visa: until 3 May\n- [keep] Rent: 940 euros"
+    assert "Ana's visa" in short_of(summary(notes, model="a-model", level=1))
+
+
+def test_a_point_that_is_cut_ends_with_a_sentence_where_one_fits() -> None:
+    text = (
+        "## Overview\nAnn and Ben plan a fair.\n## Key points\n- Ann paid the hall. Ben " + "called and " * 20 + "left."
+    )
+    assert short_of(summary(text, model="a-model")).endswith("Ann paid the hall.")
+
+
 def test_nothing_but_appended_items_is_told_all_the_same() -> None:
     assert short_of(summary("Also said: F-0000; F-0001; F-0002; F-0003; F-0004; F-0005; F-0006"))
 

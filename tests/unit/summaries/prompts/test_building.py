@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.summaries.marks import as_merged
+from langchain_tiered_memory.summaries.marks import as_merged, without_kept
 from langchain_tiered_memory.summaries.prompts.building import build_prompt, build_repair, instructions, rules_for
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.sections import FORMS
@@ -112,13 +112,13 @@ def test_a_merger_reads_no_notes_on_names_and_those_on_figures() -> None:
     assert as_merged(written) == "- Luna is a cat.\n- It costs 940 euros [not in the source: 940]."
 
 
-def test_a_merger_reads_what_is_not_listed_beside_it() -> None:
+def test_what_is_not_listed_beside_a_summary_is_its_other_points() -> None:
     notes = "- [keep] Ana's visa: until 3 May"
     written = f"## Key points\n{notes}\n- Ana packs for Ghent.\n\n## Decisions\n- [instead of 7] [keep] Rent: 940 euros"
-    assert as_merged(written) == "## Key points\n- Ana packs for Ghent."
-    assert as_merged(notes) == notes, "it has nothing else"
+    assert without_kept(written) == "## Key points\n- Ana packs for Ghent."
+    assert without_kept(notes) == notes, "it has nothing else"
     told = "## Key points\n\n- Ana packs."
-    assert as_merged(told) == told
+    assert without_kept(told) == told
 
 
 def test_rules_on_marks_are_told_where_something_has_them() -> None:
