@@ -123,6 +123,7 @@ MAY_SCAN = (
     "SCAN ltm_passages_fts VIRTUAL TABLE INDEX",  # FTS5's own way of saying that its index is asked
     "SCAN ltm_passages USING INDEX ltm_passages_queue",  # in the order of the queue; a LIMIT ends it
     "SCAN ltm_removed_vectors",  # the same
+    "SCAN ltm_removals",  # those of the last day: few
     "SCAN anon_",  # a result within the query
     "SCAN waiting",  # the tracks found so far, of a query that asks for the next one
     "SCAN (subquery",
@@ -136,7 +137,7 @@ MAY_WALK_A_SESSION = {
     "facts read": "as a commit",
     "edit": "its facts, where the message states one",
     "facts of a branch": "its facts, where one of them is off the branch",
-    "remove": "its plans, its facts, and the newest of its times",
+    "remove": "its plans, its facts, and the newest of its times; what is left of it is counted",
 }
 PARTIAL_INDEXES = {
     "unanswered calls": "ltm_entries_open",
