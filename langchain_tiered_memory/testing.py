@@ -60,7 +60,9 @@ class ScriptedModel(BaseChatModel):
     the end of the list, the last reply is repeated.
     """
 
-    answers: Sequence[SkipValidation[Reply]] | Callable[[list[BaseMessage]], Reply] = Field(default_factory=lambda: ["ok"])
+    answers: Sequence[SkipValidation[Reply]] | Callable[[list[BaseMessage]], Reply] = Field(
+        default_factory=lambda: ["ok"]
+    )
     """Replies in their order, or a function from the messages to a reply."""
     refused_options: frozenset[str] = frozenset()
     """Call options, such as `temperature`, that make the model raise `ValueError`, as reasoning models do."""
