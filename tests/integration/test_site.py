@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 import langchain_tiered_memory
+from langchain_tiered_memory import types
 from langchain_tiered_memory.cli.app import _COMMANDS
 from langchain_tiered_memory.settings import Settings
 
@@ -84,6 +86,16 @@ def test_every_command_and_every_public_name_is_in_the_reference(site: Path) -> 
     twins = {"acheckpoint_run", "amodel_input"}
     missing = [name for name in langchain_tiered_memory.__all__ if not re.search(rf"\b{name}\b", pages)]
     assert set(missing) - twins == {"__version__"}
+
+
+def test_every_field_of_a_value_is_in_the_reference(site: Path) -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html"))
+    listed = [one for one in map(vars(types).get, types.__all__) if dataclasses.is_dataclass(one)]
+    named = {f"{one.__module__}.{one.__name__}": one for one in listed if isinstance(one, type)}
+    shown = {place: one for place, one in named.items() if f'id="{place}"' in pages}
+    assert {"Context", "Summary", "Fact"} <= {one.__name__ for one in shown.values()}
+    fields = [f"{place}.{field.name}" for place, one in shown.items() for field in dataclasses.fields(one)]
+    assert [field for field in fields if f'id="{field}"' not in pages] == []
 
 
 def test_papers_and_examples_outside_of_the_folder_have_their_pages(site: Path) -> None:
