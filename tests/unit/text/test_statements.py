@@ -24,7 +24,6 @@ def test_a_sentence_that_leans_brings_the_one_before_it() -> None:
         "The gateway is in Lund. It listens on 8443.",
         "We like Oslo.",
     ]
-    assert statements("They left.")[0].leans
 
 
 def test_a_row_of_a_table_is_told_by_its_cells() -> None:
