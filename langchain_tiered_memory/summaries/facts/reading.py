@@ -44,8 +44,8 @@ READER_VERSION = 3
 MAX_FACTS_PER_ENTRY = 6
 """Of one message, the weightiest: a pasted log must not crowd out the conversation."""
 
-LEAST_WEIGHT = 0.008
-"""What weighs less is talk."""
+LEAST_WEIGHT = 0.015
+"""What weighs less has more signs of talk than of anything in particular."""
 
 _MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
 _MAX_TEXT_CHARS = 60_000  # of one message, half from each end: a pasted file states no decisions
