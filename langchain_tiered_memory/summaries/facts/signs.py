@@ -30,17 +30,6 @@ _DID = re.compile(
 """What somebody did."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _BEGINS = {
-    "reacts": re.compile(
-        r"(?:(?:and|but|so|oh|wow|aww?|yeah|yes|yep|yup|nah|haha+|lol|well|plus|hm+|omg|no|same)[,!.]? ){0,3}"
-        r"(?:(?:that|this|it|they|those|these|you|your)(?:['\u2019](?:s|re|d|ve)| is| was| are| were| must(?: be"
-        r"| have been)?)? (?:really|definitely|totally|truly|so|such|always|just|quite|pretty|sounds?|looks?|means?"
-        r"|brings?|inspires?|feels?|sure)\b|sounds|looks (?:like|so|great|good)|glad|proud|love (?:the|that|your"
-        r"|how|it|this|to)|so (?:glad|happy|cool|much|nice|true|proud|sorry|sweet|great|many|excited)"
-        r"|can['\u2019]t wait|looking forward|long time|means|long live|no (?:worries|doubts?|problem|way|wonder)"
-        r"|same here|totally|absolutely|definitely|exactly|agreed|indeed|of course|for sure|thanks?|thank you"
-        r"|sorry (?:to|about|for|you|that)|welcome|appreciat\w+|wishing|sending|always (?:up|here|happy)|been (?:a"
-        r"|so)|so much|seeing|knowing|realizing|just (?:seeing|being))\b"
-    ),
     "idles": re.compile(
         r"(?:(?:and|but|so|yeah|yes|well|plus|now|then|also|actually|honestly|personally) )?(?:i"
         r"|we)(?:['\u2019](?:m|ve|ll|d|re)| am| have| will| would| are| can| could)?(?: all| just| really| still"
@@ -77,7 +66,6 @@ WEIGHTS: dict[str, float] = {
     "small talk": -0.7,
     "tells little": -0.8,
     "listed": -1.0,
-    "reacts": -1.2,
     "idles": -1.2,
     "many words": -1.4,
     "tells nothing": -1.8,
@@ -88,7 +76,7 @@ PARTICULAR = frozenset({"path", "code", "date", "full name"})
 """A clause with one of these says something in particular however it is put."""
 _ADVICE = frozenset({"long answer", "listed"})
 """What speaks against a clause as much as ever then."""
-TALK = frozenset({"reacts", "idles", "small talk", "tells nothing"})
+TALK = frozenset({"idles", "small talk", "tells nothing"})
 OF_ONESELF = -3.3
 """Least log odds of what somebody says of themselves that is no talk: rather shown than not, behind what is more
 particular."""

@@ -28,8 +28,7 @@ from langchain_tiered_memory.summaries.marks import (
     is_kept,
     without_marks,
 )
-from langchain_tiered_memory.summaries.resolutions import sentences_of
-from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
+from langchain_tiered_memory.summaries.writers.sections import kind_of_heading, sentences_of
 from langchain_tiered_memory.text.identifiers import folded, identifiers
 from langchain_tiered_memory.text.noun_phrases import normalised
 from langchain_tiered_memory.text.sentences import pieces
