@@ -237,11 +237,11 @@ def _of_line(line: str, base: Told, known: Collection[str] | None) -> Iterator[T
     for place, text in enumerate(sentences_of(rest)):
         answer, other = ANSWER.match(text), SPOKEN.match(text)
         if answer and (known is None or answer["speaker"] in known):
-            asked = " ".join(question)
-            pair = {"asked": asked, "asker": base.speaker, "framed": f"{base.label}{asked} {text}"} if asked else {}
+            asked, asker, label = " ".join(question), base.speaker, base.label
             speaker, when = answer["speaker"], answer["when"] or ""
             base = replace(base, label=f"{speaker} ({when}): " if when else f"{speaker}: ", speaker=speaker, when=when)
-            yield replace(base, text=text[answer.end() :], **pair)
+            pair = replace(base, asked=asked, asker=asker, framed=f"{label}{asked} {text}") if asked else base
+            yield replace(pair, text=text[answer.end() :])
             asks, question = False, []
         elif asks:
             question.append(text)
