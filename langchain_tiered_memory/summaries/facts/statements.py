@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_tiered_memory.summaries.facts.clauses import without_remark
 from langchain_tiered_memory.summaries.facts.frames import subject_of
 from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
-from langchain_tiered_memory.summaries.facts.values import NAMED, denied_values, supposes
+from langchain_tiered_memory.summaries.facts.values import NAMED, announces_change, cancels, denied_values, supposes
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
+from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH
 from langchain_tiered_memory.text.lexicon import NO_NAMES
 from langchain_tiered_memory.text.noun_phrases import Phrase, phrases, singular
 from langchain_tiered_memory.text.readings import read_once
@@ -20,7 +19,7 @@ from langchain_tiered_memory.text.statements import leans
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from langchain_tiered_memory.types.records import Entry, FactKind
+    from langchain_tiered_memory.types.records import Entry, Fact, FactKind
 
 BRIEF_CHARS = 600
 """Of an assistant's message: a longer one advises at length, and mentions much that nobody settled."""
@@ -28,8 +27,7 @@ _MIN_GOAL_WORDS = 5
 _MIN_WORDS = 3
 _ANSWER_WORDS = 5
 _POINTS_BACK = re.compile(r"(?:it|that|they|this one|he|she)(?:['\u2019]\w+)?\b", re.IGNORECASE)
-_ANSWERS = frozenset({"path", "code", "date", "unit", "figure", "full name", "decision"})
-_FEW_WORDS = 9
+_ANSWERS = frozenset({"path", "code", "date", "figure", "full name", "decision"})
 _MANY_WORDS = 18
 
 _NO_UNIT = (
@@ -56,6 +54,14 @@ _POINTS = re.compile(
     r"|th(?:is|at)(?=[,.!?]| (?:after|before|when|for|in|at|with|on|last|to)\b|$))\b",
     re.IGNORECASE,
 )
+_BEGINS_ANSWER = re.compile(
+    r"(?:since|for|about|around|almost|nearly|just|only|at|in|on|by|from|with|because|to|both|neither|mostly|\d)\b",
+    re.IGNORECASE,
+)
+"""How a statement begins that is the rest of a sentence: the question before it has the other part."""
+_BRIEF_BLANKS = 7
+"""Of such a statement: with more blanks between its words it says what of."""
+_SETTLED: frozenset[FactKind] = frozenset({"decision", "constraint", "goal"})
 _NEAR_BLANKS = 6
 """Before such a word: behind more it means what was just named."""
 _I = re.compile(r"(?:i|i['\u2019]m|i['\u2019]ve|we|we['\u2019]re|we['\u2019]ve)\b")
@@ -84,8 +90,6 @@ class Statement:
     attribute: str
     value: str
     signs: frozenset[str]
-    span: tuple[int, int]
-    """Where its subject and its value stand."""
     named: str = ""
     """Its subject as it is said, for what the next sentence calls "it"."""
 
@@ -115,13 +119,11 @@ def read(clause: str) -> Read:
         one for one in _names(clause) if not any(start <= one.start() and one.end() <= stop for start, stop in called)
     )
     shape, value = _shaped(clause, named, denied_values(clause))
-    signs = worded(cues.lowered(without_remark(clause))) | _formed(clause, shape, value, named)
-    if called:
-        signs.add("addresses")
-    if about:
-        signs.add("wide subject" if len(about.words) > 1 else "subject")
-        if about.determiner in ("my", "our"):
-            signs.add("own")
+    signs = worded(cues.lowered(clause)) | _formed(clause, shape, value, named)
+    if about and len(about.words) > 1 and about.determiner != "your":
+        signs.add("wide subject")
+    if announces_change(clause) or cancels(clause):
+        signs.add("correction")
     return Read(frozenset(signs), tuple(found), named, shape, value)
 
 
@@ -139,9 +141,20 @@ def points_back(text: str) -> bool:
     )
 
 
+def stands_alone(fact: Fact) -> bool:
+    """Whether somebody who sees nothing else understands a fact: "A friend made it" and "Since May" tell nothing.
+
+    What was settled is told even so, and what says "it" of a thing that it names behind.
+    """
+    if fact.kind in _SETTLED or (leans(fact.text) and fact.value and " " in fact.subject):
+        return True
+    is_answer = fact.text.count(" ") < _BRIEF_BLANKS and _BEGINS_ANSWER.match(fact.text) is not None
+    return not is_answer and not points_back(fact.text)
+
+
 def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
     """What `clause` of `entry` states, however little; `listed`: it is an item of a list."""
-    low = cues.lowered(without_remark(clause))
+    low = cues.lowered(clause)
     signs, found, named, shape, value = read(clause)
     about = topic(found)
     if entry.role == "assistant":
@@ -155,7 +168,6 @@ def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
         attribute,
         value,
         signs,
-        _span(clause, about, value, signs),
         " ".join(about.words) if about and len(about.words) > 1 else "",
     )
 
@@ -234,16 +246,8 @@ def _attribute(about: Phrase | None, found: Sequence[Phrase], clause: str, low: 
     return _PROPERTIES.get(told[0], told[0]) if told else ""
 
 
-def _span(clause: str, about: Phrase | None, value: str, signs: frozenset[str]) -> tuple[int, int]:
-    start, stop = (about.start, about.stop) if about else (0, 0)
-    place = clause.find(value) if value else -1
-    if place >= 0:
-        return (min(start, place) if about else place), max(stop, place + len(value))
-    return (start, stop) if about and "decision" in signs else (start, len(clause))
-
-
 def _kind(shape: str, signs: frozenset[str], low: str, entry: Entry) -> FactKind:
-    if entry.role != "assistant" and "small talk" not in signs and ("constraint" in signs or cues.ORDER.match(low)):
+    if entry.role != "assistant" and "small talk" not in signs and "constraint" in signs:
         return "constraint"
     if "decision" in signs:
         return "decision"
@@ -281,23 +285,13 @@ def _shaped(clause: str, named: Sequence[re.Match[str]], denied: Sequence[str]) 
 
 
 def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]]) -> set[str]:
-    signs = {shape} if shape else set()
-    if shape == "figure":
-        digits = sum(char.isdigit() for char in value)
-        small = digits == 1 and value.isdigit() and _LONG_FIGURE.search(clause) is None
-        signs = {"small figure"} if small else {"figure"}
-        if not value.replace(",", "").replace(".", "").isdigit():
-            signs.add("unit")
+    is_count = shape == "figure" and len(value) == 1 and _LONG_FIGURE.search(clause) is None  # "3 of them"
+    signs = {shape} if shape and not is_count else set[str]()
     if any(" " in one[0] for one in named):
         signs.add("full name")
     elif any(one.start() > 0 for one in named):
         signs.add("name")
-    if QUOTED.search(clause):
-        signs.add("quoted")
-    words = clause.count(" ") + 1
-    if words <= _FEW_WORDS:
-        signs.add("few words")
-    elif words > _MANY_WORDS:
+    if clause.count(" ") + 1 > _MANY_WORDS:
         signs.add("many words")
     return signs
 

@@ -115,45 +115,6 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartAnswer:
-    """What one call gave, or gave for one of its parts, with its share of what the call took."""
-
-    text: str
-    """Empty where the part is missing, or cannot be used."""
-    tokens: int
-    spent: Spent
-    refused: tuple[Refused, ...] = ()
-    """Answers that cannot be used, and why; the last one's reason is told with the next request."""
-    reason: FailureReason = FailureReason.EMPTY_SUMMARY
-    notes: tuple[str, ...] = ()
-    cut_lines: int = 0
-    """Bullets and sentences that it had beyond its size."""
-    cut_off: bool = False
-    """Whether it is missing because the answer ended before it was whole."""
-
-    @property
-    def wrong(self) -> str:
-        """Why it cannot be used; empty where it can."""
-        return self.refused[-1].why if self.refused and not self.text else ""
-
-    def condensed(self, writer: str) -> Condensed:
-        """The same as a finished text."""
-        return Condensed(
-            text=self.text,
-            tokens=self.tokens,
-            model=writer,
-            spent=self.spent,
-            notes=self.notes,
-            cut_lines=self.cut_lines,
-            refused=self.refused,
-        )
-
-    def without_text(self, fault: str, why: str, reason: FailureReason) -> PartAnswer:
-        """The same as one that cannot be used."""
-        return replace(self, text="", tokens=0, reason=reason, refused=(*self.refused, Refused(fault, why)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Condensed:
     """The finished text of a summary."""
 
@@ -181,6 +142,36 @@ class Condensed:
     """Why it is degraded."""
     error: str | None = None
     """The same in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartAnswer(Condensed):
+    """What one call gave, or gave for one of its parts, with its share of what the call took.
+
+    Its text is empty where the part is missing, or cannot be used; the last refusal's reason is told with the next
+    request.
+    """
+
+    model: str = ""
+    reason: FailureReason = FailureReason.EMPTY_SUMMARY
+    cut_off: bool = False
+    """Whether it is missing because the answer ended before it was whole."""
+
+    @property
+    def wrong(self) -> str:
+        """Why it cannot be used; empty where it can."""
+        return self.refused[-1].why if self.refused and not self.text else ""
+
+    def condensed(self, writer: str) -> Condensed:
+        """The same as a finished text."""
+        return Condensed(
+            text=self.text, tokens=self.tokens, model=writer, spent=self.spent, notes=self.notes,
+            cut_lines=self.cut_lines, refused=self.refused,
+        )  # fmt: skip
+
+    def without_text(self, fault: str, why: str, reason: FailureReason) -> PartAnswer:
+        """The same as one that cannot be used."""
+        return replace(self, text="", tokens=0, reason=reason, refused=(*self.refused, Refused(fault, why)))
 
 
 class UnsoundSummaryError(CondensationError):
