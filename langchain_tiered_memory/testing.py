@@ -63,7 +63,7 @@ class ScriptedModel(BaseChatModel):
     answers: Sequence[SkipValidation[Reply]] | Callable[[list[BaseMessage]], Reply] = Field(
         default_factory=lambda: ["ok"]
     )
-    """Replies in their order, or a function from the messages to a reply."""
+    """The replies in order, or a function that takes the messages and returns a reply."""
     refused_options: frozenset[str] = frozenset()
     """Call options, such as `temperature`, that make the model raise `ValueError`, as reasoning models do."""
     report_usage: bool = True
@@ -75,7 +75,7 @@ class ScriptedModel(BaseChatModel):
 
     @property
     def calls(self) -> int:
-        """How often it was called, refused and raising calls included."""
+        """How often it was called, including calls that raised."""
         return len(self._prompts)
 
     @property

@@ -36,23 +36,23 @@ class TieredMemoryRetriever(BaseRetriever):
     """
 
     memory: Memory
-    """Where to look."""
+    """The memory."""
     session_id: SessionId
-    """The one session that is looked at."""
+    """The session to search."""
     user: Name | None = None
-    """Whose session it is; another user's is refused."""
+    """The user of the session. Another user's session is refused."""
     k: Count = 10
-    """How many documents at most; the quota of each level bounds it too."""
+    """The most documents to return. Each level also has a quota."""
     levels: tuple[Amount, ...] | None = None
-    """0 for messages, 1 and more for summaries; all, by default."""
+    """The levels to search: 0 for messages, 1 and higher for summaries. All by default."""
     tracks: tuple[Name, ...] | None = None
-    """Lines of the session; all, by default."""
+    """The tracks to search. All by default."""
     since: dt.datetime | None = None
-    """Nothing said before."""
+    """Only what was said from this time on."""
     until: dt.datetime | None = None
-    """Nothing said after."""
+    """Only what was said up to this time."""
     content: Literal["passage", "whole"] = "whole"
-    """What a document says of a long message: all of it, or the passage that fits best."""
+    """What a document holds of a long message: the whole text, or the passage that matches best."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 

@@ -112,46 +112,46 @@ class ConversationTieredMemory(BaseMemory):
     """
 
     memory: Memory = Field(exclude=True)
-    """Where everything is kept."""
+    """The memory."""
     session_id: SessionId
-    """Which conversation."""
+    """The session."""
     user: Name | None = None
-    """Whose; another user's session is refused."""
+    """The user of the session. Another user's session is refused."""
     track: Name = DEFAULT_TRACK
-    """Which line of the session."""
+    """The track of the session."""
 
     memory_key: Name = "history"
-    """The prompt's variable for the conversation so far."""
+    """The prompt variable for the conversation so far."""
     summary_key: Name | None = None
-    """A variable of its own for the summaries and facts of what is older; they stand in `memory_key`, if not set."""
+    """A separate variable for summaries and facts of older messages. By default, they are in `memory_key`."""
     recalled_key: Name | None = None
-    """A variable of its own for quotes that bear on the input; they stand in `memory_key`, if not set."""
+    """A separate variable for quotes that answer the input. By default, they are in `memory_key`."""
     input_key: Name | None = None
-    """Which input the user said; found by itself where only one can be."""
+    """The key of the input that the user said. By default, the only one that it can be."""
     output_key: Name | None = None
-    """Which output is the answer; found by itself where only one can be."""
+    """The key of the output that is the answer. By default, the only one that it can be."""
     query_key: Name | None = None
-    """Which input to recall for, where it is another than what the user said."""
+    """The key of the input to recall for, if that is not what the user said."""
     return_messages: bool = False
-    """Whether `memory_key` is a list of messages, for a chat prompt's placeholder, or a text."""
+    """Whether `memory_key` is a list of messages, for the placeholder of a chat prompt. Otherwise it is a text."""
     human_prefix: str = "Human"
     """Stands before the user's words in a text."""
     ai_prefix: str = "AI"
     """Stands before the model's words in a text."""
 
     max_tokens: Count | None = None
-    """Bounds the conversation together with the input, `system` included; `settings.context.max_tokens`, if not set."""
+    """The most tokens of conversation, input and `system` together. By default `settings.context.max_tokens`."""
     view: str = "default"
     """As `Session.context` takes it."""
     system: str | None = None
-    """The prompt's fixed text, for its size; it is not repeated in the variables."""
+    """The fixed text of the prompt, for its size. The variables do not repeat it."""
     model: ModelOrName = Field(default=None, exclude=True)
-    """The chain's model or its name: for its window and its calibration."""
+    """The model of the chain, or its name. Its window and calibration are used."""
     save_input_first: bool = True
-    """Write the input when the variables are loaded, so that a failing chain does not lose it."""
+    """Store the input when the variables are loaded, so that a failing chain does not lose it."""
 
     callbacks: list[BaseCallbackHandler] | BaseCallbackManager | None = Field(default=None, exclude=True)
-    """Who is told of loads, saves and the summaries that they cause."""
+    """Callbacks for loads, saves and the summaries that they cause."""
     tags: list[str] | None = None
     """Tags of these runs."""
     metadata: dict[str, Any] | None = None
