@@ -97,8 +97,8 @@ def left_out(found: Sequence[tuple[str, LeftOut]]) -> tuple[Block, ...]:
 
 
 def _briefly(what: str) -> str:
-    """A span, or as much of an id as `expand` and `pin` need to find it."""
-    return brief(what, 40) if "-" in what else what[:_ID]
+    """A span or a name, or as much of an id as `expand` and `pin` need to find it."""
+    return brief(what, 40) if "-" in what or " " in what else what[:_ID]
 
 
 def _shows(one: Section) -> str:

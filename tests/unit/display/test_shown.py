@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from langchain_tiered_memory.display.as_text import as_text
 from langchain_tiered_memory.display.sheet import Bar, Changes, Node, Part, Sheet, Tree, Words, shallow
 from langchain_tiered_memory.settings import GuardSettings
 from langchain_tiered_memory.types.arguments import Scope
+from langchain_tiered_memory.types.records import LeftOut
 from tests.call_styles import CALL_STYLES, told
 from tests.memory_builders import NOW, open_memory, quick_settings, turn
 
@@ -158,6 +160,8 @@ def test_a_context_says_what_is_in_and_what_is_out_and_why() -> None:
         assert 'role="img" aria-label="what takes the room: system' in html
         assert "what the model sees" in html
         assert context.messages[-1].text[:40] in Reader(html).said
+        left = LeftOut(what="track researcher", reason="another track")
+        assert "track researcher" in str(replace(context.sections[0], left_out=(left,))), "a name is no id to shorten"
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
