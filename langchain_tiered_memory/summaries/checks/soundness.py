@@ -79,11 +79,13 @@ def soundness(
     *,
     target_tokens: int = _MANY_TERMS,
     are_messages: bool = False,
+    say_little: bool = False,
 ) -> Soundness:
     """How `text` stands to `sources`.
 
     `known` is what its writer was told besides: names, a title, facts. It is not asked to state more terms than
-    `target_tokens`. Sources that are messages may be long and say little; summaries are not.
+    `target_tokens`. Sources that are messages may be long and say little; summaries are not. Where they `say_little`,
+    and name no figure, they are small talk, however many words they have.
     """
     if sum(map(len, sources)) > _MAX_CHARS:
         return _NOT_JUDGED
@@ -94,7 +96,7 @@ def soundness(
         return Soundness(grounded=0.0, covered=0.0, from_one_source=False)
     stated = _keys(prose)
     grounded = stated & (told | frozenset[str]().union(*map(_keys, known)))
-    if len(told) < _SMALL_TALK_TERMS and not any(_names_something(source) for source in sources):
+    if (say_little or len(told) < _SMALL_TALK_TERMS) and not any(_names_something(source) for source in sources):
         share = len(grounded) / len(stated) if len(stated) >= _LEAST_JUDGED else 1.0
         return Soundness(grounded=min(1.0, _SMALL_TALK_BONUS * share), covered=1.0, from_one_source=False)
     shared = stated & told

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
 
-_OF_LITTLE = 0.5
-"""Of the least score, what a summary of messages has to state in which rules find nothing in particular."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceText:
@@ -98,10 +95,15 @@ class CondenseJob:
         least_grounded, least_covered = settings.least_grounded, settings.least_covered
         if not settings.enabled or not (least_grounded or least_covered):
             return None
-        if self.level == 1 and not any(fact.weight >= SURE for fact in self.facts):
-            least_covered *= _OF_LITTLE
         texts = [source.text for source in self.sources]
-        found = soundness(text, texts, self.known, target_tokens=self.target_tokens, are_messages=self.level == 1)
+        found = soundness(
+            text,
+            texts,
+            self.known,
+            target_tokens=self.target_tokens,
+            are_messages=self.level == 1,
+            say_little=self.level == 1 and not any(fact.weight >= SURE for fact in self.facts),
+        )
         return unsound(found, least_grounded=least_grounded, least_covered=least_covered)
 
 
