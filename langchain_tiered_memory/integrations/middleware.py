@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langgraph.types import Command
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import arun, off_loop, run
+from langchain_tiered_memory.driver import arun, off_loop_twin, run
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
 from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
@@ -227,23 +227,16 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         del runtime
         config = running_config()
         with unstreamed(config):
-            return _last_update(state, self._kept(state, config))
+            record = kept(
+                self._memory,
+                place_of(config, self._user_key),
+                state.get("messages") or (),
+                record=branch_in(state, MESSAGES_KEY),
+                track=self._choices.track,
+            )
+            return _last_update(state, record)
 
-    async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ANN401 - as above
-        """See `after_agent`."""
-        del runtime
-        config = running_config()
-        with unstreamed(config):
-            return _last_update(state, await off_loop(self._kept, state, config))
-
-    def _kept(self, state: Any, config: RunnableConfig) -> BranchRecord | None:  # noqa: ANN401 - as above
-        return kept(
-            self._memory,
-            place_of(config, self._user_key),
-            state.get("messages") or (),
-            record=branch_in(state, MESSAGES_KEY),
-            track=self._choices.track,
-        )
+    aafter_agent = off_loop_twin(after_agent)
 
     def _asked(self, request: ModelRequest[Any]) -> tuple[Asked, RunnableConfig] | None:
         """The request as the journey sees it, and the config of the running step; `None` where it has no message."""
