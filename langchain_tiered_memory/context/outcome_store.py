@@ -248,16 +248,14 @@ class Outcomes(Room):
             connection.execute(update(outcomes).where(outcomes.c.key == row["key"]).values(undone_at=now))
         return True
 
-    def assistant_calls(self, ref: SessionRef, track: str, *, after: int, up_to: int | None) -> int:
-        """How many messages of the assistant a track has behind one number and up to another."""
+    def assistant_calls(self, ref: SessionRef, track: str, *, after: int) -> int:
+        """How many messages of the assistant a track has behind a number."""
         query = select(func.count()).where(
             entries.c.session_key == ref.key,
             entries.c.track == packed(track),
             entries.c.role == "assistant",
             entries.c.seq > after,
         )
-        if up_to is not None:
-            query = query.where(entries.c.seq <= up_to)
         return self._count(query)
 
 
