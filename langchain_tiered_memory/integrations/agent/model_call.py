@@ -17,7 +17,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import aside_of, keep_aside, measured, unseen_in
 from langchain_tiered_memory.integrations.agent.context import Asked, Choices, Prepared, context_of, prepared_for
 from langchain_tiered_memory.integrations.agent.reply import Outgoing, keep_request, outgoing_of
-from langchain_tiered_memory.integrations.graph.branches import both_ids, stored_of
+from langchain_tiered_memory.integrations.graph.branches import ids_of, stored_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices
 from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.ingest import reported_by
@@ -75,8 +75,8 @@ def _as_new(prepared: Prepared, response: Any) -> Any:  # noqa: ANN401 - LangCha
     session = prepared.session
     known = {one.id for one in prepared.asked.held}
     if answers:
-        ids = both_ids(answers, session.track)
-        head = session.core.runtime.store.transcript.head(session.session_id, track=session.track, seq=0, ids=ids)
+        store, ids = session.core.runtime.store, ids_of(answers)
+        head = store.transcript.head(session.session_id, track=session.track, seq=0, ids=ids)
         known |= set(stored_of(session, answers)) if head is not None and head.has_ids else set()
     if not any(one.id in known for one in answers):
         return response
