@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.models.traces import traced
-from langchain_tiered_memory.recall.finding import CANDIDATES, asked, find, search_terms, similar_passages, telling
+from langchain_tiered_memory.recall.finding import (
+    CANDIDATES,
+    asked,
+    find,
+    hit_of,
+    search_terms,
+    similar_passages,
+    telling,
+)
 from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
 from langchain_tiered_memory.text.terms import analyse
@@ -46,14 +54,14 @@ def find_summaries(
     """
     query = asked(query)
     terms_asked = search_terms(query)
-    statistics = runtime.store.text_index.statistics(ref, terms_asked, level=level)
+    statistics = runtime.store.text_index.statistics([ref], terms_asked, level=level)
     weights = telling(statistics)
     absent = [term for term in dict.fromkeys(terms_asked) if not statistics.document_frequency.get(term)]
-    said = runtime.store.text_index.statistics(ref, absent, ceiling=1).document_frequency if absent else {}
+    said = runtime.store.text_index.statistics([ref], absent, ceiling=1).document_frequency if absent else {}
     unsaid = sum(count > 0 for count in said.values()) * math.log(1 + (statistics.passages + 0.5) / 0.5)
     limit = CANDIDATES
     lexical = runtime.store.text_index.find(ref, weights, level=level, limit=limit, filters=filters)
-    similar = similar_passages(runtime, ref, query, level=level, limit=limit)
+    similar = similar_passages(runtime, [ref], query, level=level, limit=limit)
     dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
     whole = (sum(weights.values()) + unsaid) or 1.0
     best: dict[str, tuple[float, Passage]] = {}
@@ -137,28 +145,15 @@ def _messages(runtime: Runtime, ref: SessionRef, query: str, *, quota: int, filt
             scores[one.sequence] = one.score * (1 - DEFAULT_WEIGHTS.contentless if again else 1)
     allowed = sorted((one for one in found.ranked if one.sequence in scores), key=lambda one: -scores[one.sequence])
     best = max(scores.values(), default=1.0) or 1.0
-    hits = []
-    for one in allowed[:quota]:
-        entry = found.entries[one.sequence]
-        pieces = found.passages[one.sequence]
-        top = pieces[max(range(len(pieces)), key=lambda place: one.passage_scores[place])]
-        hits.append(
-            Hit(
-                level=0,
-                id=entry.id,
-                text=entry.text,
-                passage=entry.text[top.start : top.stop],
-                score=scores[one.sequence] / best,
-                seq=entry.seq,
-                at=entry.at,
-                track=entry.track,
-                role=entry.role,
-                kind=entry.kind,
-                name=entry.name,
-                tokens=entry.tokens,
-            )
+    return [
+        hit_of(
+            one,
+            found.entries[one.sequence],
+            found.passages[one.sequence],
+            score=scores[one.sequence] / best,
         )
-    return hits
+        for one in allowed[:quota]
+    ]
 
 
 def _summaries(
