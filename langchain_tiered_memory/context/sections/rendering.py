@@ -143,13 +143,13 @@ def render_sections(inputs: Inputs, pieces: Sequence[Piece], *, room: int) -> tu
         room: What is left for all of them.
     """
     runtime, chosen, request = inputs.runtime, inputs.sections, inputs.request
-    if not chosen.own or request.view == "minimal":
+    if not chosen.kept or request.view == "minimal":
         return ()
     runtime.store.database.end_snapshot()  # they are somebody else's code, in a thread of its own
     user = None if request.alone else request.user
     reads = SectionReads(runtime=runtime, ref=inputs.ref, track=request.track, off=inputs.off, user=user)
     found: list[RenderedSection] = []
-    for section, share in zip(chosen.own, chosen.shares, strict=True):
+    for section, share in chosen.kept:
         cap = min(round(share * inputs.policy.total), room)
         question = SectionQuestion(
             session_id=inputs.ref.session_id,
