@@ -90,14 +90,14 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
         del state, runtime
         self._runs.taken_up(ensure_config())
 
-    abefore_agent = off_loop_twin(before_agent)
+    abefore_agent = off_loop_twin(before_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
     def after_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - as above
         """Leave it to the next call: do what is due, save what is known of it."""
         del state, runtime
         self._runs.let_go(ensure_config()).pause()
 
-    aafter_agent = off_loop_twin(after_agent)
+    aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
 
 class _Runs:

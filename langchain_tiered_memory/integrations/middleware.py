@@ -236,7 +236,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             )
             return _last_update(state, record)
 
-    aafter_agent = off_loop_twin(after_agent)
+    aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
     def _asked(self, request: ModelRequest[Any]) -> tuple[Asked, RunnableConfig] | None:
         """The request as the journey sees it, and the config of the running step; `None` where it has no message."""

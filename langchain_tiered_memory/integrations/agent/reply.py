@@ -113,7 +113,8 @@ def _note(text: str) -> HumanMessage:
 def _as_edited(messages: Sequence[BaseMessage], asked: Asked, *, count: Callable[[str], int]) -> list[BaseMessage]:
     """Messages as the middlewares around word them; one that is shown in part, as that part of their wording."""
     edits = asked.changes.edits
-    worded = {one.id: (one, edits[one.id]) for one in asked.held if one.id in edits} if edits else {}
+    held = {str(one.id): one for one in asked.held} if edits else {}
+    worded = {name: (held[name], edit) for name, edit in edits.items() if name in held}
 
     def edited(message: BaseMessage) -> BaseMessage:
         if message.id not in worded:

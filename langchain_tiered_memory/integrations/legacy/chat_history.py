@@ -136,13 +136,13 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             self._report_unwritten(error)
             raise
 
-    aadd_messages = off_loop_twin(add_messages)
+    aadd_messages = off_loop_twin(add_messages)  # type: ignore[arg-type] # the base class has its own `self`
 
     def clear(self) -> None:
         """Remove the session for good, with all its tracks and everything derived from them."""
         self.session.forget()
 
-    aclear = off_loop_twin(clear)
+    aclear = off_loop_twin(clear)  # type: ignore[arg-type] # the base class has its own `self`
 
     def _reading(self) -> Flow[list[BaseMessage]]:
         if self._view == "transcript":

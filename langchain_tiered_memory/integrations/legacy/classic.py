@@ -222,7 +222,7 @@ class ConversationTieredMemory(BaseMemory):
         self._turns.clear()
         self._session.forget()
 
-    aclear = off_loop_twin(clear)
+    aclear = off_loop_twin(clear)  # type: ignore[arg-type] # the base class has its own `self`
 
     def __copy__(self) -> Self:
         """A handle of its own: a turn that is open here is none of the copy's, whose session may be another."""
