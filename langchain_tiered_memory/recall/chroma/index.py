@@ -134,8 +134,7 @@ class ChromaIndex:
             query: The question's text.
             session_keys: Only passages of these sessions; `None` for all, which callers must mean.
             limit: How many at most.
-            where: Further filters on `level`, `seq`, `track`, `at`, `kind` in Chroma's notation; several keys, and
-                several operators on one key, must all hold.
+            where: What `level`, `seq`, `track`, `at` or `kind` must be besides.
 
         Raises:
             IndexUnavailableError: when the index or the embedder cannot be used.
