@@ -16,7 +16,7 @@ from langchain_tiered_memory.types.records import LeftOut
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from langchain_tiered_memory.recall.filling import Filling, Offer
+    from langchain_tiered_memory.recall.filling import Chosen, Offer
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.ranking import RankedEntry
     from langchain_tiered_memory.runtime import Runtime
@@ -109,8 +109,8 @@ def recall(
     turns = Turns(found, ranked, is_hidden)
     for _ in range(_FILLINGS):
         # Prices are those counted once for each message; the block itself is counted whole, and the budget mended.
-        offers, filling = _filled(turns, offers, budget, headers)
-        quotes = tuple(_quoted(found, one.sequence, one.passages) for one in filling.shown)
+        offers, chosen = _filled(turns, offers, budget, headers)
+        quotes = tuple(_quoted(found, *one) for one in chosen.items())
         noted = with_replaced(quotes)
         text = block(noted)
         tokens = count(text)
@@ -128,16 +128,16 @@ def recall(
 
 def _filled(
     turns: Turns, offers: list[Offer], max_tokens: int, header_tokens: Mapping[int, int]
-) -> tuple[list[Offer], Filling]:
+) -> tuple[list[Offer], Chosen]:
     """What is chosen, and from which offers: without small talk, the halves of an exchange together."""
-    filling = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
+    shown = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
     for _ in range(_EXCHANGES):
-        better = turns.mended(offers, {one.sequence for one in filling.shown})
+        better = turns.mended(offers, set(shown))
         if better == offers:
             break
         offers = better
-        filling = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
-    return offers, filling
+        shown = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
+    return offers, shown
 
 
 def _told(later: Sequence[Fact], seen: Collection[int], filters: SearchFilters | None) -> tuple[str, ...]:
