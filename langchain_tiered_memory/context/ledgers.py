@@ -115,13 +115,7 @@ def measure(runtime: Runtime, session_id: str, *, track: str | None = None) -> S
         messages=int(totals.get("entries", 0)),
         tokens=tokens,
         levels=tuple(
-            LevelMetrics(
-                level=row["level"],
-                summaries=row["summaries"],
-                tokens=row["tokens"],
-                source_tokens=row["source_tokens"],
-                seconds=row["seconds"],
-            )
+            LevelMetrics(**{name: row[name] for name in ("level", "summaries", "tokens", "source_tokens", "seconds")})
             for row in figures
         ),
         overall_ratio=saved / tokens if tokens else 0.0,

@@ -242,11 +242,11 @@ def _related(inputs: Inputs, *, room: int, shown: set[str]) -> list[Summary]:
     quota, chosen = inputs.settings.recall.quota_level_1, list[Summary]()
     if not inputs.runtime.store.tree.has_written(inputs.ref):
         return chosen
-    for one in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=quota):
-        tokens = inputs.counter.count_text(summary_block(one.summary)) + 1
+    for one, score, _ in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=quota):
+        tokens = inputs.counter.count_text(summary_block(one)) + 1
         # What rules wrote is sentences of its messages, and those are quoted.
-        is_new = one.summary.id not in shown and not one.summary.degraded and one.summary.model != RULES
-        if one.score >= NUMBERS.related_score and tokens <= room and is_new:
-            chosen.append(one.summary)
+        is_new = one.id not in shown and not one.degraded and one.model != RULES
+        if score >= NUMBERS.related_score and tokens <= room and is_new:
+            chosen.append(one)
             room -= tokens
     return sorted(chosen, key=lambda summary: summary.first_seq)

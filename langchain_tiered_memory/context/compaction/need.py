@@ -165,7 +165,7 @@ def _why(inputs: Inputs, start: RenderedView, need: Need) -> str:
         return why
     if need.zone is Zone.CRITICAL:
         return f"{used:,} of {window.limit:,} tokens are critical"
-    if start.plan.border >= inputs.required.recent.guard:
+    if start.plan.border >= inputs.required.guard:
         return ""
     last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
     if cache_ran_out(last, now=inputs.runtime.now(), settings=settings):
