@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
@@ -17,7 +18,7 @@ from langchain_tiered_memory.recall.finding import (
     telling,
 )
 from langchain_tiered_memory.recall.questions import read_question, repeats
-from langchain_tiered_memory.recall.ranking import Collection, rank
+from langchain_tiered_memory.recall.ranking import rank
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.records import utc
 
@@ -86,9 +87,7 @@ def _best(
     known = {term: count for term, count in statistics.document_frequency.items() if count}
     times = [one.time for one, _ in candidates.values() if one.time is not None]
     question = read_question(query, speakers=set(), now=max(times, default=utc(runtime.now())), known=known)
-    figures = Collection(
-        passages=max(statistics.passages, 1), average_terms=statistics.average_terms, document_frequency=known
-    )
+    figures = replace(statistics, passages=max(statistics.passages, 1), document_frequency=known)
     ranked = rank(question, [one for one, _ in candidates.values()], collection=figures)
     places = {ref.key: number for number, ref in enumerate(refs, 1)}
     hit = {places[key] * _APART + seq for key, seq in named}

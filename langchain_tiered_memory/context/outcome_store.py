@@ -113,8 +113,6 @@ class StoredOutcome:
     """An outcome with what it did to its view."""
 
     outcome: Outcome
-    view: str
-    """The digest of the view's name."""
     plan_before: str | None
     """`None` where the view had no plan, and where a message that it may speak of was forgotten."""
     plan_after: str | None
@@ -206,9 +204,7 @@ class Outcomes(Room):
         """
         with self.database.read() as connection:
             row = _row(connection, ref, outcome_id)
-        return StoredOutcome(
-            outcome=outcome_of(row), view=row["view"], plan_before=row["plan_before"], plan_after=row["plan_after"]
-        )
+        return StoredOutcome(outcome=outcome_of(row), plan_before=row["plan_before"], plan_after=row["plan_after"])
 
     def undo(self, ref: SessionRef, outcome_id: str, *, now: float, plan_before: str | None = None) -> bool:
         """Give a view back the plan that it had before an outcome.

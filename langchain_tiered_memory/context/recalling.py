@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, ours, recall_position
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.sections.rendering import RenderedSection, as_standing, render_sections
+from langchain_tiered_memory.context.sections.rendering import as_standing, render_sections
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.recall.recall import Recalled, recall
 from langchain_tiered_memory.recall.search import find_summaries
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
+    from langchain_tiered_memory.types.contexts import Section
     from langchain_tiered_memory.types.records import Entry, LeftOut
 
 
@@ -43,7 +44,7 @@ class Standing:
     piece: Piece
     shows: frozenset[tuple[int, tuple[str, ...]]]
     """`seq`s of entries that it quotes, with the passages that it quotes of each; none of them for a whole one."""
-    sections: tuple[RenderedSection, ...] = ()
+    sections: tuple[Section, ...] = ()
     """Registered sections that stand in it."""
 
 
@@ -56,7 +57,7 @@ class Recalling:
     shows: frozenset[tuple[int, tuple[str, ...]]] = frozenset()
     """As for `Standing`."""
     left_out: tuple[LeftOut, ...] = ()
-    sections: tuple[RenderedSection, ...] = ()
+    sections: tuple[Section, ...] = ()
     """Registered sections, whose texts stand in `piece` behind what was recalled."""
     standing: tuple[Standing, ...] = ()
     """From earlier questions, in their order."""
@@ -167,7 +168,7 @@ def _block(
     inputs: Inputs,
     found: Recalled,
     related: tuple[Summary, ...],
-    sections: tuple[RenderedSection, ...],
+    sections: tuple[Section, ...],
     standing: Sequence[Standing],
 ) -> Recalling:
     """What was found without what stands already, and the sections, as one message."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
-    from langchain_tiered_memory.context.sections.rendering import RenderedSection
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.policies import ViewPolicy
     from langchain_tiered_memory.types.records import Entry
@@ -119,7 +118,7 @@ def account(
     items: Sequence[CoverItem],
     other_left_out: Sequence[LeftOut],
     recalled_left_out: Sequence[LeftOut],
-    registered: Sequence[RenderedSection] = (),
+    registered: Sequence[Section] = (),
 ) -> tuple[Section, ...]:
     """One section for each part that is there; `system` stands for the system prompt and the tool schemas.
 
@@ -178,5 +177,4 @@ def account(
                 not_shown=sum(gap.entry_count for gap in gaps) if part == "history" else 0,
             )
         )
-    own = ("name", "tokens", "cap", "left_out", "text", "sources")
-    return (*sections, *(Section(**{field: getattr(one, field) for field in own}) for one in registered))
+    return (*sections, *registered)

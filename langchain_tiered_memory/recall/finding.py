@@ -7,14 +7,14 @@ first, and where it is down or belongs to another embedder, that is reported and
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
 from langchain_tiered_memory.recall.fusion import idf_of
 from langchain_tiered_memory.recall.indexing import brought_up, is_left_alone, queue_lost, report_outage, usable_index
 from langchain_tiered_memory.recall.questions import Stretch, read_question, repeats
-from langchain_tiered_memory.recall.ranking import Candidate, Collection, PassageCandidate, RankedEntry, rank
+from langchain_tiered_memory.recall.ranking import Candidate, PassageCandidate, RankedEntry, rank
 from langchain_tiered_memory.summaries.rendering import is_new_sitting
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten
@@ -121,7 +121,7 @@ def find(
     ranked = rank(
         question,
         candidates,
-        collection=Collection(passages=passage_count, average_terms=statistics.average_terms, document_frequency=known),
+        collection=replace(statistics, passages=passage_count, document_frequency=known),
     )
     nats = {term: weight * idf_of(known[term], passage_count) for term, weight in question.terms.items()}
     if best is None:

@@ -11,7 +11,7 @@ plateau. Tuned afresh on any two of the sets, the same rules beat fusion by rank
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -30,6 +30,7 @@ from langchain_tiered_memory.recall.fusion import (
 from langchain_tiered_memory.recall.questions import Question
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.time_expressions import Interval
+from langchain_tiered_memory.types.records import TextStatistics
 
 TIME_TERMS = frozenset(
     analyse(
@@ -137,20 +138,6 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collection:
-    """Figures of the whole text index within the session, which BM25 needs."""
-
-    passages: int
-    """Number of passages."""
-
-    average_terms: float
-    """Mean number of terms of a passage, repetitions included."""
-
-    document_frequency: Mapping[str, int]
-    """For each term of the question, the number of passages that have it; a missing term counts as 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RankedEntry:
     """An entry with its score."""
 
@@ -172,8 +159,8 @@ class RankedEntry:
     """The fused score of each passage, in their order, 0 to 1."""
 
 
-def rank(question: Question, candidates: Sequence[Candidate], *, collection: Collection) -> list[RankedEntry]:
-    """The candidates, best first; equal ones in the order of the conversation."""
+def rank(question: Question, candidates: Sequence[Candidate], *, collection: TextStatistics) -> list[RankedEntry]:
+    """The candidates, best first; equal ones in the order of the conversation. `collection` is all that was indexed."""
     entries = sorted((one for one in candidates if one.passages), key=lambda one: one.sequence)
     if not entries:
         return []
