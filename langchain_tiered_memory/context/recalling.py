@@ -36,31 +36,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What was recalled for an earlier question."""
-
-    before: int
-    """`seq` of the user message that asked: it stands before that."""
-    piece: Piece
-    shows: frozenset[tuple[int, tuple[str, ...]]]
-    """`seq`s of entries that it quotes, with the passages that it quotes of each; none of them for a whole one."""
-    sections: tuple[Section, ...] = ()
-    """Registered sections that stand in it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recalling:
-    """What a request recalls."""
+    """What a request recalls, or what an earlier one did that stands in this."""
 
     piece: Piece | None = None
     """For its question."""
     shows: frozenset[tuple[int, tuple[str, ...]]] = frozenset()
-    """As for `Standing`."""
+    """`seq`s of entries that it quotes, with the passages that it quotes of each; none of them for a whole one."""
     left_out: tuple[LeftOut, ...] = ()
     sections: tuple[Section, ...] = ()
     """Registered sections, whose texts stand in `piece` behind what was recalled."""
-    standing: tuple[Standing, ...] = ()
-    """From earlier questions, in their order."""
+    before: int = 0
+    """Of an earlier one, the `seq` of the user message that asked: it stands before that."""
+    standing: tuple[Recalling, ...] = ()
+    """Earlier ones, in their order."""
     room: int = 0
     """Tokens that all of it could take."""
 
@@ -68,7 +57,7 @@ class Recalling:
     def tokens(self) -> int:
         """Raw tokens of all of it."""
         own = self.piece.tokens if self.piece is not None else 0
-        return own + sum(one.piece.tokens for one in self.standing)
+        return own + sum(one.tokens for one in self.standing)
 
 
 def recalling(shown: Packing) -> Recalling:
@@ -97,7 +86,7 @@ def recalling(shown: Packing) -> Recalling:
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
         own = min(room, max(policy.recall, most) if said.is_late else policy.recall)
     elif said.share is not None:  # what is said next needs the rest
-        stands = sum(one.piece.tokens for one in standing)
+        stands = sum(one.tokens for one in standing)
         leaves_all = said.leaves_what_stands and stands <= room
         own = min(room - stands if leaves_all else room, most)
     sections = render_sections(inputs, shown.pieces, room=own - framing)
@@ -110,15 +99,15 @@ def recalling(shown: Packing) -> Recalling:
     while fresh.tokens > room and left:  # the newest leaves first: what it quoted may be quoted here
         left = left[:-1]
         fresh = _block(inputs, found, summaries, sections, left)
-    fresh = replace(fresh, room=min(own + sum(one.piece.tokens for one in left), room))
+    fresh = replace(fresh, room=min(own + sum(one.tokens for one in left), room))
     if in_loop:
         cache.keep_recalled(inputs.ref.key, inputs.name, key, fresh)
     return fresh
 
 
-def with_standing(pieces: Sequence[Piece], standing: Sequence[Standing]) -> list[Piece]:
+def with_standing(pieces: Sequence[Piece], standing: Sequence[Recalling]) -> list[Piece]:
     """A view's messages with what was recalled earlier, each before the question that it was recalled for."""
-    by_question = {one.before: one.piece for one in standing}
+    by_question = {one.before: one.piece for one in standing if one.piece is not None}
     laid: list[Piece] = []
     for piece in pieces:
         if piece.entry is not None and piece.entry.seq in by_question:
@@ -134,8 +123,7 @@ def keep_standing(shown: Packing, recalled: Recalling) -> None:
         return
     stays = inputs.says_it and inputs.recall_budget.stands
     if stays and recalled.piece is not None and inputs.required.last_user is not None and asks is not None:
-        piece, shows, sections = recalled.piece, recalled.shows, recalled.sections
-        standing = (*standing, Standing(before=asks.seq, piece=piece, shows=shows, sections=sections))
+        standing = (*standing, replace(recalled, before=asks.seq, standing=(), left_out=(), room=0))
     key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
     inputs.runtime.view_cache.keep_recalled(inputs.ref.key, f"standing:{inputs.name}", key, standing)
 
@@ -150,13 +138,13 @@ def _asking(shown: Packing) -> Entry | None:
     return shown.pieces[place].entry if place < len(shown.pieces) else None
 
 
-def _still_standing(shown: Packing) -> tuple[Standing, ...]:
+def _still_standing(shown: Packing) -> tuple[Recalling, ...]:
     """What earlier questions of this view left; nothing where one of them is not shown any more."""
     inputs, asked = shown.inputs, _asking(shown)
     if not _may_stand(inputs):
         return ()
     key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
-    kept: tuple[Standing, ...] = (
+    kept: tuple[Recalling, ...] = (
         inputs.runtime.view_cache.recalled(inputs.ref.key, f"standing:{inputs.name}", key) or ()
     )
     earlier = tuple(one for one in kept if asked is None or one.before != asked.seq)
@@ -169,11 +157,11 @@ def _block(
     found: Recalled,
     related: tuple[Summary, ...],
     sections: tuple[Section, ...],
-    standing: Sequence[Standing],
+    standing: Sequence[Recalling],
 ) -> Recalling:
     """What was found without what stands already, and the sections, as one message."""
     known = {one for block in standing for one in block.shows}
-    told = {one for block in standing for one in block.piece.summary_ids}
+    told = {one for block in standing if block.piece is not None for one in block.piece.summary_ids}
     quotes = tuple(
         one
         for one in found.quotes

@@ -30,6 +30,7 @@ from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.tracks import Place, place_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.text.fencing import plain_label
+from langchain_tiered_memory.text.truncation import most_fitting
 from langchain_tiered_memory.types.arguments import Count, FilePaths, Name  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
@@ -255,10 +256,7 @@ def _page_of(
     low, high = 0, 1  # doubled while it fits, so that of a large file no more than a few pages are counted
     while high <= len(rest) and fits(high):
         low, high = high, high * 2
-    high = min(high - 1, len(rest))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    low = most_fitting(min(high - 1, len(rest)), fits, least=low)
     if low:
         return page(low)
     long = rest[0][:max_tokens]  # a character is at most a few tokens, and most often a part of one

@@ -15,6 +15,7 @@ from langchain_tiered_memory.runs.file_list import accessed_files
 from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, is_unchanged, kept_place
 from langchain_tiered_memory.summaries.engine.extension_calls import Given
 from langchain_tiered_memory.summaries.rendering import section_block
+from langchain_tiered_memory.text.truncation import most_fitting
 from langchain_tiered_memory.types.contexts import Section
 from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import LeftOut
@@ -188,11 +189,8 @@ def _within(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
     if fits(text):
         return text, False
     lines = text.splitlines()
-    low, high = 0, len(lines) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits("\n".join(lines[:middle])) else (low, middle - 1)
-    return "\n".join(lines[:low]), True
+    most = most_fitting(len(lines) - 1, lambda count: fits("\n".join(lines[:count])))
+    return "\n".join(lines[:most]), True
 
 
 def _tokens(runtime: Runtime, name: str, text: str) -> int:

@@ -247,12 +247,12 @@ class EmbeddedDirectory(forks.AtFork):
 
     def _blank(self) -> None:
         """Clear stray memory out of vector files that were written since the last look."""
-        written = tuple(sorted((str(path), path.stat().st_mtime_ns) for path in self.path.glob("*/data_level0.bin")))
-        if written != self._blanked:
+        if self._written() != self._blanked:
             chroma_files.blank_unused(self.path)
-            self._blanked = tuple(
-                sorted((str(path), path.stat().st_mtime_ns) for path in self.path.glob("*/data_level0.bin"))
-            )
+            self._blanked = self._written()
+
+    def _written(self) -> tuple[tuple[str, int], ...]:
+        return tuple(sorted((str(path), path.stat().st_mtime_ns) for path in self.path.glob("*/data_level0.bin")))
 
     def _acquire(self, file: FileIO) -> None:
         give_up_at = time.monotonic() + self._lock_seconds

@@ -120,7 +120,7 @@ def test_the_threshold_is_valid_whatever_was_set_and_said(
         advice=advised(said) if said is not None else None,
         adaptive=adaptive,
     )
-    assert 5 <= found.percent <= 100
+    assert 5 <= found[0] <= 100
 
 
 @pytest.mark.parametrize(
