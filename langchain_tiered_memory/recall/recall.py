@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill
 from langchain_tiered_memory.recall.finding import find
-from langchain_tiered_memory.recall.offers import Turns, offers_of
+from langchain_tiered_memory.recall.offers import mended, offers_of
 from langchain_tiered_memory.recall.worth import judge
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.rendering import Quoted, recall_block, sitting_header
@@ -106,10 +106,10 @@ def recall(
 
     best = Recalled()
     budget = room - least
-    turns = Turns(found, ranked, is_hidden)
+    hidden = {one.sequence: one for one in found.ranked if one.sequence in found.entries and is_hidden(one.sequence)}
     for _ in range(_FILLINGS):
         # Prices are those counted once for each message; the block itself is counted whole, and the budget mended.
-        offers, chosen = _filled(turns, offers, budget, headers)
+        offers, chosen = _filled(found, offers, budget, headers, hidden)
         quotes = tuple(_quoted(found, *one) for one in chosen.items())
         noted = with_replaced(quotes)
         text = block(noted)
@@ -127,12 +127,16 @@ def recall(
 
 
 def _filled(
-    turns: Turns, offers: list[Offer], max_tokens: int, header_tokens: Mapping[int, int]
+    found: Found,
+    offers: list[Offer],
+    max_tokens: int,
+    header_tokens: Mapping[int, int],
+    hidden: Mapping[int, RankedEntry],
 ) -> tuple[list[Offer], Chosen]:
     """What is chosen, and from which offers: without small talk, the halves of an exchange together."""
     shown = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
     for _ in range(_EXCHANGES):
-        better = turns.mended(offers, set(shown))
+        better = mended(found, offers, set(shown), hidden=hidden)
         if better == offers:
             break
         offers = better
