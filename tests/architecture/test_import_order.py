@@ -73,6 +73,7 @@ THREADS_MAY = {
     "models/embeddings.py": "loads a model once",
     "models/token_counters.py": "loads an encoding once",
     "integrations/legacy/classic.py": "remembers the runs of a chain, whichever thread runs them",
+    "integrations/legacy/runnable_history.py": "writes what a cancelled answer left, whoever cancels again",
     "integrations/graph/node_cache.py": "hands contexts between nodes, whichever thread runs them",
     "integrations/file_runs.py": "remembers the runs of an agent, whichever thread begins and ends them",
     "integrations/graph/tracks.py": "numbers tasks that run side by side, in threads or not",

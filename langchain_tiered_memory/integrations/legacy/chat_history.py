@@ -107,12 +107,14 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             BudgetError: if `max_tokens` cannot hold what a context must show.
         """
         if _caller_ends_a_run(inspect.currentframe()):
+            _gives_back_the_view.set(True)
             return []
         return self._noted(run(self._reading()))
 
     async def aget_messages(self) -> list[BaseMessage]:
         """See `messages`."""
         if _caller_ends_a_run(inspect.currentframe()):
+            _gives_back_the_view.set(True)
             return []
         return self._noted(await arun(self._reading()))
 
@@ -204,12 +206,6 @@ def _given_back(said: Sequence[str], seen: Sequence[bool]) -> frozenset[int]:
 
 
 def _caller_ends_a_run(frame: FrameType | None) -> bool:
-    """Whether the code that called `frame` is the end of a run, which gives back what it was shown.
-
-    Nothing that is handed over tells it from the start.
-    """
+    """Whether the code that called `frame` is the end of a run: nothing that is handed over tells it from the start."""
     caller = frame.f_back if frame is not None else None
-    ends = caller is not None and caller.f_code.co_name in _ENDS_OF_RUNS
-    if ends:
-        _gives_back_the_view.set(True)
-    return ends
+    return caller is not None and caller.f_code.co_name in _ENDS_OF_RUNS

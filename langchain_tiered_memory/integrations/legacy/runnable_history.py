@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
+from contextvars import copy_context
 from typing import Any, cast
 
 from langchain_core._api import suppress_langchain_deprecation_warning
@@ -14,7 +17,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import arun, off_loop, off_loop_twin, run
+from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
@@ -282,9 +285,13 @@ class TurnHistory(TieredChatMessageHistory):
             self._report_unwritten(unwritten)
         self._report_broken_off(error)
 
-    abreak_off = off_loop_twin(break_off)
-    """Once begun it is finished, in a thread: the end of an `asyncio.run` cancels even the tasks that close generators
-    which nobody has closed."""
+    async def abreak_off(self, error: BaseException, partial: object) -> None:
+        """See `break_off`. Once begun it is finished, in a thread: who was cancelled may be cancelled again meanwhile.
+
+        The end of an `asyncio.run` cancels even those tasks that close the generators which nobody has closed.
+        """
+        write = functools.partial(copy_context().run, self.break_off, error, partial)
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, write))
 
     def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """What the run added to the words that it began with; nothing, where it was broken off before it told us.
