@@ -144,27 +144,40 @@ def _advance(
         return _Finished(stop.value)
 
 
-def _invoked(request: ModelCall) -> BaseMessage:
-    """Call a model in this thread, or, with a deadline, in one that is left behind when it hangs."""
-    if request.deadline_seconds is None:
-        return request.model.invoke(request.messages, request.config, **request.options)
-    answers: queue.SimpleQueue[BaseMessage | BaseException] = queue.SimpleQueue()
+def in_time(call: Callable[[], T], *, seconds: float, name: str) -> T:
+    """What `call` gives, in a thread of that name and this context, which is left behind when it hangs.
+
+    Raises:
+        TimeoutError: when it took longer.
+    """
+    answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
     context = contextvars.copy_context()
 
-    def call() -> None:
+    def called() -> None:
         try:
-            answers.put(context.run(request.model.invoke, request.messages, request.config, **request.options))
+            answers.put((context.run(call), None))
         except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
-            answers.put(error)
+            answers.put((None, error))
 
-    threading.Thread(target=call, name="tiered-memory-model", daemon=True).start()
+    threading.Thread(target=called, name=name, daemon=True).start()
     try:
-        answer = answers.get(timeout=request.deadline_seconds)
+        answer, error = answers.get(timeout=seconds)
     except queue.Empty:
-        raise _too_late(request) from None
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
+        raise _too_late(seconds) from None
+    if error is not None:
+        raise error
+    found: T = answer
+    return found
+
+
+def _invoked(request: ModelCall) -> BaseMessage:
+    """Call a model in this thread, or, with a deadline, in one that is left behind when it hangs."""
+
+    def call() -> BaseMessage:
+        return request.model.invoke(request.messages, request.config, **request.options)
+
+    seconds = request.deadline_seconds
+    return call() if seconds is None else in_time(call, seconds=seconds, name="tiered-memory-model")
 
 
 async def _ainvoked(request: ModelCall) -> BaseMessage:
@@ -172,11 +185,11 @@ async def _ainvoked(request: ModelCall) -> BaseMessage:
     try:
         return await asyncio.wait_for(waiting, request.deadline_seconds)
     except TimeoutError as error:
-        raise _too_late(request) from error
+        raise _too_late(request.deadline_seconds) from error
 
 
-def _too_late(request: ModelCall) -> TimeoutError:
-    return TimeoutError(f"no answer within {request.deadline_seconds} seconds")
+def _too_late(seconds: float | None) -> TimeoutError:
+    return TimeoutError(f"no answer within {seconds} seconds")
 
 
 def _nobody(call: HostCall) -> Any:  # noqa: ANN401 - it never answers

@@ -71,7 +71,7 @@ class VectorIndex(Protocol):
             query: The question's text.
             session_keys: Only passages of these sessions; `None` for all, which callers must mean.
             limit: How many at most.
-            where: Further equality or range filters on `level`, `track`, `at`, `kind` in Chroma's notation.
+            where: What `level`, `track`, `at` or `kind` must be besides: `{"level": 1}`.
 
         Raises:
             IndexUnavailableError: when the index or the embedder cannot be used.

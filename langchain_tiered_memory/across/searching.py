@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
@@ -10,15 +11,16 @@ from langchain_tiered_memory.recall.finding import (
     NEIGHBOURS,
     asked,
     candidate_of,
+    hit_of,
     search_terms,
-    similar_across,
+    similar_passages,
     sittings_of,
     telling,
 )
 from langchain_tiered_memory.recall.questions import read_question, repeats
-from langchain_tiered_memory.recall.ranking import Collection, rank
+from langchain_tiered_memory.recall.ranking import rank
 from langchain_tiered_memory.text.terms import analyse
-from langchain_tiered_memory.types.records import Hit, utc
+from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.recall.ranking import Candidate, RankedEntry
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import SearchFilters
-    from langchain_tiered_memory.types.records import Entry, Passage, SessionRef
+    from langchain_tiered_memory.types.records import Entry, Hit, Passage, SessionRef
 
 _APART = 2**40
 """Between the numbers of two sessions where they are ranked together: no message stands beside one of another."""
@@ -67,9 +69,9 @@ def _best(
     runtime: Runtime, refs: Sequence[SessionRef], query: str, *, k: int, filters: SearchFilters | None
 ) -> list[Hit]:
     index, limit = runtime.store.text_index, CANDIDATES
-    statistics = index.statistics_across(refs, search_terms(query))
+    statistics = index.statistics(refs, search_terms(query))
     named = index.places(refs, telling(statistics), limit=limit, filters=filters)
-    similar = similar_across(runtime, refs, query, limit=limit)
+    similar = similar_passages(runtime, refs, query, level=0, limit=limit)
     keys = {ref.key for ref in refs}
     dense = (one for one in index.by_id(None, list(similar), filters=filters) if one.session_key in keys)
     named |= {(one.session_key, one.seq) for one in dense if one.level == 0}
@@ -85,9 +87,7 @@ def _best(
     known = {term: count for term, count in statistics.document_frequency.items() if count}
     times = [one.time for one, _ in candidates.values() if one.time is not None]
     question = read_question(query, speakers=set(), now=max(times, default=utc(runtime.now())), known=known)
-    figures = Collection(
-        passages=max(statistics.passages, 1), average_terms=statistics.average_terms, document_frequency=known
-    )
+    figures = replace(statistics, passages=max(statistics.passages, 1), document_frequency=known)
     ranked = rank(question, [one for one, _ in candidates.values()], collection=figures)
     places = {ref.key: number for number, ref in enumerate(refs, 1)}
     hit = {places[key] * _APART + seq for key, seq in named}
@@ -143,25 +143,8 @@ def _read(
         if entry.text in seen or repeats(entry.text, terms):
             continue
         seen.add(entry.text)
-        pieces = passages[one.sequence]
-        piece = pieces[max(range(len(pieces)), key=lambda place: one.passage_scores[place])]
-        hits.append(
-            Hit(
-                level=0,
-                id=entry.id,
-                text=entry.text,
-                passage=entry.text[piece.start : piece.stop],
-                score=one.score / (top or 1.0),
-                seq=entry.seq,
-                at=entry.at,
-                track=entry.track,
-                role=entry.role,
-                kind=entry.kind,
-                name=entry.name,
-                tokens=entry.tokens,
-                session_id=ref.session_id,
-            )
-        )
+        score = one.score / (top or 1.0)
+        hits.append(hit_of(one, entry, passages[one.sequence], score=score, session_id=ref.session_id))
     return hits
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.recall.filling import DEFAULT_FILLING, Offer, PassageOffer, fill
+from langchain_tiered_memory.recall.filling import LONG_SHARE, Offer, PassageOffer, fill
 from langchain_tiered_memory.text.truncation import head_and_tail
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Telling:
         offers: list[Offer] = []
         for number, (hit, (_, tokens)) in enumerate(zip(hits, wholes, strict=True)):
             was_whole = before.get(number) == wholes[number][0]
-            if tokens > room * DEFAULT_FILLING.long_share and not was_whole:
+            if tokens > room * LONG_SHARE and not was_whole:
                 parts[number] = self._part(hit, most=round(_PART_SHARE * room))
             part = parts.get(number, "")
             offers.append(
@@ -102,8 +102,8 @@ class Telling:
                     place=number if number in before else None,
                 )
             )
-        shown = fill(offers, max_tokens=room).shown
-        return {one.sequence: wholes[one.sequence][0] if one.passages is None else parts[one.sequence] for one in shown}
+        shown = fill(offers, max_tokens=room)
+        return {number: wholes[number][0] if part is None else parts[number] for number, part in shown.items()}
 
     def _whole(self, hit: Hit, *, most: int) -> tuple[str, int]:
         """The line of a whole message, and its price: counted where it may fit."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,8 @@ from langchain_tiered_memory.types.outcomes import CostLedger, CostRow, LedgerRo
 from langchain_tiered_memory.types.records import LeftOut, Spent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from langchain_tiered_memory.context.outcome_store import StoredOutcome
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import PriceSettings
@@ -29,27 +29,19 @@ _UNCHANGED = (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED)
 
 
 def ledger(
-    outcomes: Sequence[Outcome],
-    calls: Sequence[int] | Mapping[str, int],
-    *,
-    spent: Spent,
-    price: PriceSettings | None,
-    answer_price: PriceSettings | None = None,
+    outcomes: Sequence[Outcome], calls: Mapping[str, int], *, spent: Spent, price: PriceSettings | None
 ) -> CostLedger:
     """The ledger of a session.
 
     Args:
         outcomes: Kept ones, in any order, which the rows keep. There is a row for each that changed a view or spent
             something.
-        calls: `seq`s of the assistant's messages in rising order; or, by outcome id, how many there were since (for
-            sessions of several tracks, where a call of one track saves nothing of another's view).
+        calls: By outcome id, how many messages of the assistant its track has since.
         spent: Everything spent on summaries, those that no view shows yet included.
         price: Of the condensing model; `None` where it is not known.
-        answer_price: Of the model whose calls got smaller, where that is another one.
     """
-    saving = answer_price if answer_price is not None else price
     rows = tuple(
-        _row(one, _calls_since(one, calls), price=price, saving=saving)
+        _row(one, calls.get(one.id, 0), price=price)
         for one in outcomes
         if one.kind not in _UNCHANGED or one.spent.calls
     )
@@ -59,7 +51,7 @@ def ledger(
         spent=spent,
         spent_cost=cost_of(spent, price=price),
         saved_tokens=saved,
-        saved_cost=_input_cost(saved, saving),
+        saved_cost=_input_cost(saved, price),
         prefix_breaks=sum(one.breaks_prefix for one in outcomes),
     )
 
@@ -72,15 +64,9 @@ def cost_of(spent: Spent, *, price: PriceSettings | None) -> float | None:
     return paid / _MILLION
 
 
-def saved_per_call(outcome: Outcome) -> int:
-    """Tokens that each call since has been smaller by; 0 for what was undone, or changed nothing."""
-    if outcome.undone_at is not None or outcome.kind in _UNCHANGED:
-        return 0
-    return outcome.tokens_before - outcome.tokens_after
-
-
-def _row(one: Outcome, calls_since: int, *, price: PriceSettings | None, saving: PriceSettings | None) -> CostRow:
-    per_call = saved_per_call(one)
+def _row(one: Outcome, calls_since: int, *, price: PriceSettings | None) -> CostRow:
+    stands = one.undone_at is None and one.kind not in _UNCHANGED
+    per_call = one.tokens_before - one.tokens_after if stands else 0
     spent_cost = one.cost if one.cost is not None else cost_of(one.spent, price=price)
     saved = per_call * calls_since
     return CostRow(
@@ -91,26 +77,20 @@ def _row(one: Outcome, calls_since: int, *, price: PriceSettings | None, saving:
         saved_tokens_per_call=per_call,
         calls_since=calls_since,
         saved_tokens=saved,
-        saved_cost=_input_cost(saved, saving),
-        breaks_even_after=_break_even(one, per_call, spent_cost=spent_cost, saving=saving),
+        saved_cost=_input_cost(saved, price),
+        breaks_even_after=_break_even(one, per_call, spent_cost=spent_cost, price=price),
     )
 
 
-def _break_even(one: Outcome, per_call: int, *, spent_cost: float | None, saving: PriceSettings | None) -> float | None:
+def _break_even(one: Outcome, per_call: int, *, spent_cost: float | None, price: PriceSettings | None) -> float | None:
     if per_call <= 0:
         return None
-    money_per_call = _input_cost(per_call, saving)
+    money_per_call = _input_cost(per_call, price)
     if spent_cost is None or money_per_call is None:
         return (one.spent.input_tokens + one.spent.output_tokens) / per_call
     if spent_cost == 0:
         return 0.0
     return spent_cost / money_per_call if money_per_call > 0 else None
-
-
-def _calls_since(one: Outcome, calls: Sequence[int] | Mapping[str, int]) -> int:
-    if isinstance(calls, Mapping):
-        return calls.get(one.id, 0)
-    return len(calls) - bisect_right(calls, one.last_seq)
 
 
 def _input_cost(tokens: int, price: PriceSettings | None) -> float | None:
@@ -135,13 +115,7 @@ def measure(runtime: Runtime, session_id: str, *, track: str | None = None) -> S
         messages=int(totals.get("entries", 0)),
         tokens=tokens,
         levels=tuple(
-            LevelMetrics(
-                level=row["level"],
-                summaries=row["summaries"],
-                tokens=row["tokens"],
-                source_tokens=row["source_tokens"],
-                seconds=row["seconds"],
-            )
+            LevelMetrics(**{name: row[name] for name in ("level", "summaries", "tokens", "source_tokens", "seconds")})
             for row in figures
         ),
         overall_ratio=saved / tokens if tokens else 0.0,
@@ -163,11 +137,6 @@ def _ratings(rows: Sequence[tuple[int, str, str, int]]) -> tuple[Ratings, ...]:
     for level, writer, verdict, count in rows:
         counts.setdefault((level, writer), {})[verdict] = count
     return tuple(Ratings(level=level, writer=writer, **one) for (level, writer), one in counts.items())
-
-
-def spent_on(runtime: Runtime, ref: SessionRef, *, track: str | None = None) -> Spent:
-    """What the model calls for a session's summaries took, or for those of one track alone."""
-    return _spent(runtime.store.tree.level_figures(ref, track=track))
 
 
 def _spent(figures: Sequence[Mapping[str, Any]]) -> Spent:
@@ -218,12 +187,11 @@ def dropped(runtime: Runtime, session_id: str, *, track: str | None = None) -> l
 def costs(runtime: Runtime, session_id: str, *, track: str | None = None) -> CostLedger:
     """What condensing cost, and what it saved by now, on one track or on all."""
     kept = outcomes(runtime, session_id, limit=runtime.settings.condensation.monitoring.history, track=track)
-    ref = runtime.store.transcript.find(session_id)
-    spent = spent_on(runtime, ref, track=track) if ref is not None else Spent()
-    calls: dict[str, int] = {}
+    ref, store = runtime.store.transcript.find(session_id), runtime.store
+    spent, calls = Spent(), dict[str, int]()
     if ref is not None:
-        for one in kept:
-            calls[one.id] = runtime.store.outcomes.assistant_calls(ref, one.track, after=one.last_seq, up_to=None)
+        spent = _spent(store.tree.level_figures(ref, track=track))
+        calls = {one.id: store.outcomes.assistant_calls(ref, one.track, after=one.last_seq) for one in kept}
     price = runtime.settings.prices.get(runtime.condenser.name)
     return ledger(kept, calls, spent=spent, price=price)
 
@@ -321,5 +289,4 @@ def _found(runtime: Runtime, session_id: str) -> SessionRef:
     if ref is None:
         msg = f"the session {session_id!r} has no message yet"
         raise NotFoundError(msg)
-    found: SessionRef = ref
-    return found
+    return ref

@@ -113,8 +113,6 @@ class StoredOutcome:
     """An outcome with what it did to its view."""
 
     outcome: Outcome
-    view: str
-    """The digest of the view's name."""
     plan_before: str | None
     """`None` where the view had no plan, and where a message that it may speak of was forgotten."""
     plan_after: str | None
@@ -206,9 +204,7 @@ class Outcomes(Room):
         """
         with self.database.read() as connection:
             row = _row(connection, ref, outcome_id)
-        return StoredOutcome(
-            outcome=outcome_of(row), view=row["view"], plan_before=row["plan_before"], plan_after=row["plan_after"]
-        )
+        return StoredOutcome(outcome=outcome_of(row), plan_before=row["plan_before"], plan_after=row["plan_after"])
 
     def undo(self, ref: SessionRef, outcome_id: str, *, now: float, plan_before: str | None = None) -> bool:
         """Give a view back the plan that it had before an outcome.
@@ -248,16 +244,14 @@ class Outcomes(Room):
             connection.execute(update(outcomes).where(outcomes.c.key == row["key"]).values(undone_at=now))
         return True
 
-    def assistant_calls(self, ref: SessionRef, track: str, *, after: int, up_to: int | None) -> int:
-        """How many messages of the assistant a track has behind one number and up to another."""
+    def assistant_calls(self, ref: SessionRef, track: str, *, after: int) -> int:
+        """How many messages of the assistant a track has behind a number."""
         query = select(func.count()).where(
             entries.c.session_key == ref.key,
             entries.c.track == packed(track),
             entries.c.role == "assistant",
             entries.c.seq > after,
         )
-        if up_to is not None:
-            query = query.where(entries.c.seq <= up_to)
         return self._count(query)
 
 

@@ -74,7 +74,7 @@ def recall_budget_of(
     found = find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
     judged = judge(found, _out_of_sight(runtime, ref, name, required, found, last=last, total=total))
     # In a tool loop the newest messages stand behind what the user said, which is shown itself.
-    newest = min(required.recent.guard, last.seq)
+    newest = min(required.guard, last.seq)
     said = _given(runtime.settings.context, found, judged, newest=newest, total=total)
     runtime.view_cache.keep_recalled(ref.key, place, key, said)
     return replace(said, found=found)
@@ -89,7 +89,7 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     filters = SearchFilters(tracks=(inputs.track,)) if inputs.alone else None
     found = said.found or find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
     judged = judge(found, _hidden_by(plan, found, last))
-    newest = min(inputs.required.recent.guard, last.seq)
+    newest = min(inputs.required.guard, last.seq)
     given = _given(inputs.settings.context, found, judged, newest=newest, total=total)
     if given.share is None or given.share <= said.share:
         return replace(said, found=found)
@@ -111,7 +111,7 @@ def _out_of_sight(
     stored = runtime.store.transcript.kept_view(ref, name)
     plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
     if plan is None:
-        shown_from = 0 if stored.tokens <= total else required.recent.guard
+        shown_from = 0 if stored.tokens <= total else required.guard
         plan = ViewPlan(border=0, tail_from=shown_from)
     return _hidden_by(plan, found, last)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, ours, recall_position
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.sections.rendering import RenderedSection, as_standing, render_sections
+from langchain_tiered_memory.context.sections.rendering import as_standing, render_sections
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.recall.recall import Recalled, recall
 from langchain_tiered_memory.recall.search import find_summaries
@@ -31,35 +31,25 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
+    from langchain_tiered_memory.types.contexts import Section
     from langchain_tiered_memory.types.records import Entry, LeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What was recalled for an earlier question."""
-
-    before: int
-    """`seq` of the user message that asked: it stands before that."""
-    piece: Piece
-    shows: frozenset[tuple[int, tuple[str, ...]]]
-    """`seq`s of entries that it quotes, with the passages that it quotes of each; none of them for a whole one."""
-    sections: tuple[RenderedSection, ...] = ()
-    """Registered sections that stand in it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recalling:
-    """What a request recalls."""
+    """What a request recalls, or what an earlier one did that stands in this."""
 
     piece: Piece | None = None
     """For its question."""
     shows: frozenset[tuple[int, tuple[str, ...]]] = frozenset()
-    """As for `Standing`."""
+    """`seq`s of entries that it quotes, with the passages that it quotes of each; none of them for a whole one."""
     left_out: tuple[LeftOut, ...] = ()
-    sections: tuple[RenderedSection, ...] = ()
+    sections: tuple[Section, ...] = ()
     """Registered sections, whose texts stand in `piece` behind what was recalled."""
-    standing: tuple[Standing, ...] = ()
-    """From earlier questions, in their order."""
+    before: int = 0
+    """Of an earlier one, the `seq` of the user message that asked: it stands before that."""
+    standing: tuple[Recalling, ...] = ()
+    """Earlier ones, in their order."""
     room: int = 0
     """Tokens that all of it could take."""
 
@@ -67,7 +57,7 @@ class Recalling:
     def tokens(self) -> int:
         """Raw tokens of all of it."""
         own = self.piece.tokens if self.piece is not None else 0
-        return own + sum(one.piece.tokens for one in self.standing)
+        return own + sum(one.tokens for one in self.standing)
 
 
 def recalling(shown: Packing) -> Recalling:
@@ -96,7 +86,7 @@ def recalling(shown: Packing) -> Recalling:
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
         own = min(room, max(policy.recall, most) if said.is_late else policy.recall)
     elif said.share is not None:  # what is said next needs the rest
-        stands = sum(one.piece.tokens for one in standing)
+        stands = sum(one.tokens for one in standing)
         leaves_all = said.leaves_what_stands and stands <= room
         own = min(room - stands if leaves_all else room, most)
     sections = render_sections(inputs, shown.pieces, room=own - framing)
@@ -109,15 +99,15 @@ def recalling(shown: Packing) -> Recalling:
     while fresh.tokens > room and left:  # the newest leaves first: what it quoted may be quoted here
         left = left[:-1]
         fresh = _block(inputs, found, summaries, sections, left)
-    fresh = replace(fresh, room=min(own + sum(one.piece.tokens for one in left), room))
+    fresh = replace(fresh, room=min(own + sum(one.tokens for one in left), room))
     if in_loop:
         cache.keep_recalled(inputs.ref.key, inputs.name, key, fresh)
     return fresh
 
 
-def with_standing(pieces: Sequence[Piece], standing: Sequence[Standing]) -> list[Piece]:
+def with_standing(pieces: Sequence[Piece], standing: Sequence[Recalling]) -> list[Piece]:
     """A view's messages with what was recalled earlier, each before the question that it was recalled for."""
-    by_question = {one.before: one.piece for one in standing}
+    by_question = {one.before: one.piece for one in standing if one.piece is not None}
     laid: list[Piece] = []
     for piece in pieces:
         if piece.entry is not None and piece.entry.seq in by_question:
@@ -133,8 +123,7 @@ def keep_standing(shown: Packing, recalled: Recalling) -> None:
         return
     stays = inputs.says_it and inputs.recall_budget.stands
     if stays and recalled.piece is not None and inputs.required.last_user is not None and asks is not None:
-        piece, shows, sections = recalled.piece, recalled.shows, recalled.sections
-        standing = (*standing, Standing(before=asks.seq, piece=piece, shows=shows, sections=sections))
+        standing = (*standing, replace(recalled, before=asks.seq, standing=(), left_out=(), room=0))
     key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
     inputs.runtime.view_cache.keep_recalled(inputs.ref.key, f"standing:{inputs.name}", key, standing)
 
@@ -149,13 +138,13 @@ def _asking(shown: Packing) -> Entry | None:
     return shown.pieces[place].entry if place < len(shown.pieces) else None
 
 
-def _still_standing(shown: Packing) -> tuple[Standing, ...]:
+def _still_standing(shown: Packing) -> tuple[Recalling, ...]:
     """What earlier questions of this view left; nothing where one of them is not shown any more."""
     inputs, asked = shown.inputs, _asking(shown)
     if not _may_stand(inputs):
         return ()
     key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
-    kept: tuple[Standing, ...] = (
+    kept: tuple[Recalling, ...] = (
         inputs.runtime.view_cache.recalled(inputs.ref.key, f"standing:{inputs.name}", key) or ()
     )
     earlier = tuple(one for one in kept if asked is None or one.before != asked.seq)
@@ -167,12 +156,12 @@ def _block(
     inputs: Inputs,
     found: Recalled,
     related: tuple[Summary, ...],
-    sections: tuple[RenderedSection, ...],
-    standing: Sequence[Standing],
+    sections: tuple[Section, ...],
+    standing: Sequence[Recalling],
 ) -> Recalling:
     """What was found without what stands already, and the sections, as one message."""
     known = {one for block in standing for one in block.shows}
-    told = {one for block in standing for one in block.piece.summary_ids}
+    told = {one for block in standing if block.piece is not None for one in block.piece.summary_ids}
     quotes = tuple(
         one
         for one in found.quotes
@@ -242,11 +231,11 @@ def _related(inputs: Inputs, *, room: int, shown: set[str]) -> list[Summary]:
     quota, chosen = inputs.settings.recall.quota_level_1, list[Summary]()
     if not inputs.runtime.store.tree.has_written(inputs.ref):
         return chosen
-    for one in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=quota):
-        tokens = inputs.counter.count_text(summary_block(one.summary)) + 1
+    for one, score, _ in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=quota):
+        tokens = inputs.counter.count_text(summary_block(one)) + 1
         # What rules wrote is sentences of its messages, and those are quoted.
-        is_new = one.summary.id not in shown and not one.summary.degraded and one.summary.model != RULES
-        if one.score >= NUMBERS.related_score and tokens <= room and is_new:
-            chosen.append(one.summary)
+        is_new = one.id not in shown and not one.degraded and one.model != RULES
+        if score >= NUMBERS.related_score and tokens <= room and is_new:
+            chosen.append(one)
             room -= tokens
     return sorted(chosen, key=lambda summary: summary.first_seq)

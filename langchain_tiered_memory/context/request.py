@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.layout import system_message
@@ -16,7 +17,7 @@ from langchain_tiered_memory.models.window_budget import budget_of
 from langchain_tiered_memory.types.records import SessionRef
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -122,6 +123,8 @@ class Inputs:
     """What recall may take beside what the user said last."""
     sections: ChosenSections
     """What a user registered."""
+    resolve: Callable[..., ViewPolicy]
+    """Makes the policy for a `ratio` and what recall is `given`."""
     policy: ViewPolicy
     elsewhere: Hashable = None
     """How the user's other sessions stand, where a section tells of them: another one when what they say may not be
@@ -209,17 +212,18 @@ class Inputs:
 
     def at(self, ratio: float) -> Inputs:
         """The same where a raw token is billed as `ratio`: all share one library."""
-        if ratio == self.ratio:
-            return self
-        return replace(self, ratio=ratio, policy=_policy_of(self, ratio, self.recall_budget))
+        return self if ratio == self.ratio else self._resolved(ratio, self.recall_budget)
 
     def with_recall(self, given: RecallBudget) -> Inputs:
         """The same with another room for recall."""
-        return replace(self, recall_budget=given, policy=_policy_of(self, self.ratio, given))
+        return self._resolved(self.ratio, given)
 
     def without_recall(self) -> Inputs:
         """The same with recall's room given to the view: a history that fits is shown whole. The rest is recall's."""
         return replace(self, policy=self.policy.without_recall())
+
+    def _resolved(self, ratio: float, given: RecallBudget) -> Inputs:
+        return replace(self, ratio=ratio, recall_budget=given, policy=self.resolve(ratio=ratio, given=given))
 
 
 def with_learnt_window(runtime: Runtime, told: ModelProfile) -> ModelProfile:
@@ -260,6 +264,7 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
         last_seq=required.last_seq,
         asks=given.share is not None and given.stands,
     )
+    resolve = partial(resolved, budget.max_tokens, fixed=fixed, mode=mode, settings=runtime.settings, sections=chosen)
     return Inputs(
         runtime=runtime,
         ref=ref,
@@ -275,26 +280,7 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
         name=name,
         recall_budget=given,
         sections=chosen,
-        policy=resolved(
-            budget.max_tokens,
-            fixed=fixed,
-            ratio=told.ratio,
-            mode=mode,
-            settings=runtime.settings,
-            given=given,
-            sections=chosen,
-        ),
+        resolve=resolve,
+        policy=resolve(ratio=told.ratio, given=given),
         elsewhere=runtime.store.across.stamp(str(request.user), besides=session_id) if crosses and found else None,
-    )
-
-
-def _policy_of(inputs: Inputs, ratio: float, given: RecallBudget) -> ViewPolicy:
-    return resolved(
-        inputs.budget.max_tokens,
-        fixed=inputs.fixed,
-        ratio=ratio,
-        mode=inputs.mode,
-        settings=inputs.settings,
-        given=given,
-        sections=inputs.sections,
     )

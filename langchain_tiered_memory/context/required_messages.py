@@ -6,7 +6,7 @@ it does not go; those of 2 and 3 take what room that leaves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
@@ -24,19 +24,6 @@ _OPENING_PROMPTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recent:
-    """What a plan must not condense."""
-
-    guard: int
-    """The first of the newest messages: all from here on have to stay in the recent part."""
-    held: frozenset[int] = frozenset()
-    """First `seq`s of groups that stay, wherever they began: those that wait for a result since the user spoke, and
-    those that the newest messages belong to."""
-    users: tuple[Entry, ...]
-    """The latest user messages, oldest first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredMessages:
     """The goal, what is pinned, the last user messages, and where the part begins that must stay as it is."""
 
@@ -49,12 +36,18 @@ class RequiredMessages:
     """Whether the session has messages of other tracks."""
     worked_on: tuple[int, ...] = ()
     """`seq`s of the latest messages that worked on files, newest first, as many as make an agent busy."""
-    recent: Recent = field(default_factory=lambda: Recent(guard=1, users=()))
+    guard: int = 1
+    """The first of the newest messages: no plan condenses anything from here on."""
+    held: frozenset[int] = frozenset()
+    """First `seq`s of groups that stay, wherever they began: those that wait for a result since the user spoke, and
+    those that the newest messages belong to."""
+    users: tuple[Entry, ...] = ()
+    """The latest user messages, oldest first."""
 
     @property
     def last_user(self) -> Entry | None:
         """The latest user message."""
-        return self.recent.users[-1] if self.recent.users else None
+        return self.users[-1] if self.users else None
 
     @property
     def last_user_text(self) -> str:
@@ -82,13 +75,11 @@ def read_required(
         last_seq=max((entry.seq for entry in found.newest), default=0),
         has_other_tracks=found.has_other_tracks,
         worked_on=found.worked_on,
-        recent=Recent(
-            guard=min((entry.seq for entry in found.newest), default=1),
-            held=frozenset(
-                [*(head.seq for head in found.waiting if head.seq >= since), *(entry.group for entry in found.newest)]
-            ),
-            users=found.users,
+        guard=min((entry.seq for entry in found.newest), default=1),
+        held=frozenset(
+            [*(head.seq for head in found.waiting if head.seq >= since), *(entry.group for entry in found.newest)]
         ),
+        users=found.users,
     )
 
 

@@ -19,14 +19,14 @@ from langchain_tiered_memory.types.outcomes import ShownView, Stretch
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
-    from langchain_tiered_memory.context.sections.rendering import RenderedSection
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.policies import ViewPolicy
+    from langchain_tiered_memory.types.records import Entry
 
 
 _REASONS: dict[GapReason, str] = {
@@ -118,45 +118,40 @@ def account(
     items: Sequence[CoverItem],
     other_left_out: Sequence[LeftOut],
     recalled_left_out: Sequence[LeftOut],
-    registered: Sequence[RenderedSection] = (),
+    registered: Sequence[Section] = (),
 ) -> tuple[Section, ...]:
     """One section for each part that is there; `system` stands for the system prompt and the tool schemas.
 
     Registered sections stand in one message with recall: each has an account of its own, behind recall's.
     """
-    left_out: dict[str, tuple[LeftOut, ...]] = {
-        "history": tuple(
-            LeftOut(
-                what=f"{gap.first_seq}-{gap.last_seq}",
-                reason=reason_of(gap),
-                tokens=0,
-            )
-            for gap in gaps_of(items)
-        )
-        + tuple(other_left_out),
-        "recall": tuple(recalled_left_out),
-        "pinned": tuple(
-            LeftOut(what=entry.id, reason=why, tokens=entry.tokens)
-            for piece in pieces
-            if piece.part == "pinned"
-            for why, untold in ((_CUT, piece.passages), ("no room in the share of what is pinned", piece.left_out))
-            for entry in untold
-        ),
-        "recent": tuple(
-            LeftOut(what=entry.id, reason=_CUT, tokens=entry.tokens)
-            for piece in pieces
-            if piece.part == "recent"
-            for entry in piece.passages
-        )
-        + tuple(
-            LeftOut(
-                what=piece.entry.id,
-                reason=f"a file unchanged since message {piece.stands_in.seq}: {POINTED}",
-                tokens=piece.entry.tokens - piece.tokens,
-            )
-            for piece in pieces
-            if piece.entry is not None and piece.stands_in is not None
-        ),
+    gaps = gaps_of(items)
+
+    def untold(part: str, why: str, entries_of: Callable[[Piece], Iterable[Entry]]) -> list[LeftOut]:
+        entries = [entry for piece in pieces if piece.part == part for entry in entries_of(piece)]
+        return [LeftOut(what=entry.id, reason=why, tokens=entry.tokens) for entry in entries]
+
+    left_out: dict[str, list[LeftOut]] = {
+        "history": [
+            *(LeftOut(what=f"{gap.first_seq}-{gap.last_seq}", reason=reason_of(gap)) for gap in gaps),
+            *other_left_out,
+        ],
+        "recall": list(recalled_left_out),
+        "pinned": [
+            *untold("pinned", _CUT, lambda piece: piece.passages),
+            *untold("pinned", "no room in the share of what is pinned", lambda piece: piece.left_out),
+        ],
+        "recent": [
+            *untold("recent", _CUT, lambda piece: piece.passages),
+            *(
+                LeftOut(
+                    what=piece.entry.id,
+                    reason=f"a file unchanged since message {piece.stands_in.seq}: {POINTED}",
+                    tokens=piece.entry.tokens - piece.tokens,
+                )
+                for piece in pieces
+                if piece.entry is not None and piece.stands_in is not None
+            ),
+        ],
     }
     sections = [Section(name="system", tokens=policy.fixed, cap=policy.row("system").tokens)]
     for row in policy:
@@ -177,20 +172,9 @@ def account(
                 entry_ids=tuple(entry.id for piece in mine for entry in piece.whole_entries),
                 passage_ids=tuple(entry.id for piece in mine for entry in piece.passages),
                 summary_ids=tuple(one for piece in mine for one in piece.summary_ids),
-                left_out=left_out.get(part, ()),
+                left_out=tuple(left_out.get(part, ())),
                 text=text,
-                not_shown=sum(gap.entry_count for gap in gaps_of(items)) if part == "history" else 0,
+                not_shown=sum(gap.entry_count for gap in gaps) if part == "history" else 0,
             )
         )
-    sections += [
-        Section(
-            name=one.name,
-            tokens=one.tokens,
-            cap=one.cap,
-            left_out=one.left_out,
-            text=one.text,
-            sources=one.sources,
-        )
-        for one in registered
-    ]
-    return tuple(sections)
+    return (*sections, *registered)

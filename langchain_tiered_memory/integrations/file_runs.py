@@ -21,7 +21,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import DamagedFileError, InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # noqa: TC001 - read at the border
 from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, at_once
@@ -30,6 +30,7 @@ from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.tracks import Place, place_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.text.fencing import plain_label
+from langchain_tiered_memory.text.truncation import most_fitting
 from langchain_tiered_memory.types.arguments import Count, FilePaths, Name  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
@@ -88,22 +89,16 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
     def before_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - of any agent
         """Take up the session's run, or begin one: load what is critical."""
         del state, runtime
-        self._runs.resume(ensure_config())
+        self._runs.taken_up(ensure_config())
 
-    async def abefore_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - as above
-        """See `before_agent`."""
-        del state, runtime
-        await off_loop(self._runs.resume, ensure_config())
+    abefore_agent = off_loop_twin(before_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
     def after_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - as above
         """Leave it to the next call: do what is due, save what is known of it."""
         del state, runtime
-        self._runs.pause(ensure_config())
+        self._runs.let_go(ensure_config()).pause()
 
-    async def aafter_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - as above
-        """See `after_agent`."""
-        del state, runtime
-        await off_loop(self._runs.pause, ensure_config())
+    aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
 
 class _Runs:
@@ -123,30 +118,17 @@ class _Runs:
             begun = self._begun.get((place.session_id, place.user))
         return begun if begun is not None else self._new(place)
 
-    def begin(self, config: RunnableConfig) -> Run:
-        """Start a run, in the place of one that was never ended."""
+    def taken_up(self, config: RunnableConfig, *, anew: bool = False) -> Run:
+        """The session's run, gone on with where there is one; `anew`: in its place."""
         place = place_of(config, self._user_key)
-        return self._begun_as(self._new(place).start(), place)
-
-    def resume(self, config: RunnableConfig) -> Run:
-        """Go on with the session's run, or start one."""
-        place = place_of(config, self._user_key)
-        return self._begun_as(self._new(place).resume(), place)
-
-    def _begun_as(self, run: Run, place: Place) -> Run:
+        run = self._new(place)
+        run = run.start() if anew else run.resume()
         with self._lock:
             keep_newest(self._begun, (place.session_id, place.user), run, most=_RUNS_REMEMBERED)
         return run
 
-    def pause(self, config: RunnableConfig) -> None:
-        """Leave the run that was taken up to the next call."""
-        self._taken(config).pause()
-
-    def end(self, config: RunnableConfig) -> None:
-        """End the run that was begun, or what there is of it."""
-        self._taken(config).end()
-
-    def _taken(self, config: RunnableConfig) -> Run:
+    def let_go(self, config: RunnableConfig) -> Run:
+        """The run that was taken up, for whoever leaves or ends it; else what there is of it."""
         place = place_of(config, self._user_key)
         with self._lock:
             begun = self._begun.pop((place.session_id, place.user), None)
@@ -179,8 +161,8 @@ def start_run_node(
 
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
         del state
-        run = _Runs(opened(memory), roots=roots, critical=critical, user_key=user_key).begin(config)
-        run.tend()
+        runs = _Runs(opened(memory), roots=roots, critical=critical, user_key=user_key)
+        runs.taken_up(config, anew=True).tend()
         return Done(update={})
 
     return MemoryNode(name, at_once(journey))
@@ -197,7 +179,7 @@ def end_run_node(
 
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
         del state
-        _Runs(opened(memory), roots=roots, user_key=user_key).end(config)
+        _Runs(opened(memory), roots=roots, user_key=user_key).let_go(config).end()
         return Done(update={})
 
     return MemoryNode(name, at_once(journey))
@@ -242,12 +224,7 @@ def _open_file_tool(
             return f"{_quoted(path)} is no text: {opened.file.size:,} bytes of something else."
         return _page_of(opened, start_line, max_tokens=max_tokens, count=count, again=again)
 
-    async def aopen_file(path: str, config: RunnableConfig, start_line: int = 1, again: bool = False) -> str:  # noqa: FBT001, FBT002 - tools call by name
-        return await off_loop(open_file, path, config, start_line, again)
-
-    return StructuredTool.from_function(
-        func=open_file, coroutine=aopen_file, name=NAME, description=_DESCRIPTION, args_schema=OpenFileInput
-    )
+    return StructuredTool.from_function(func=open_file, name=NAME, description=_DESCRIPTION, args_schema=OpenFileInput)
 
 
 def _page_of(
@@ -279,10 +256,7 @@ def _page_of(
     low, high = 0, 1  # doubled while it fits, so that of a large file no more than a few pages are counted
     while high <= len(rest) and fits(high):
         low, high = high, high * 2
-    high = min(high - 1, len(rest))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    low = most_fitting(min(high - 1, len(rest)), fits, least=low)
     if low:
         return page(low)
     long = rest[0][:max_tokens]  # a character is at most a few tokens, and most often a part of one

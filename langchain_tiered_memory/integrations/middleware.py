@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langgraph.types import Command
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import arun, off_loop, run
+from langchain_tiered_memory.driver import arun, off_loop_twin, run
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
 from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
@@ -53,10 +53,10 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
 )
 
 try:
-    from langchain.agents.middleware import types as agents
     from langchain.agents.middleware.types import (
         AgentMiddleware,
         AgentState,
+        ExtendedModelResponse,
         ModelRequest,
         ModelResponse,
         PrivateStateAttr,
@@ -69,10 +69,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from langchain_core.runnables import RunnableConfig
-
-
-_EXTENDED: Any = getattr(agents, "ExtendedModelResponse", None)
-"""Absent in the first releases of langchain 1: there, how the messages stood is worked out anew at each call."""
 
 
 class TieredMemoryState(AgentState[Any]):
@@ -175,7 +171,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> Any:  # noqa: ANN401 - a response, with a state update where this langchain has such a thing
+    ) -> ExtendedModelResponse[Any] | ModelResponse[Any]:
         """Remember, and call the model with a context.
 
         Raises:
@@ -198,11 +194,11 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
 
         with unstreamed(config):
             response, record = run(take_turn(self._memory, asked, self._choices), take=take)
-        return _extended(response, update_with(MESSAGES_KEY, record))
+        return _extended(response, record)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> Any:  # noqa: ANN401 - as above
+    ) -> ExtendedModelResponse[Any] | ModelResponse[Any]:
         """See `wrap_model_call`."""
         found = self._asked(request)
         if found is None:
@@ -220,30 +216,23 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
 
         with unstreamed(config):
             response, record = await arun(take_turn(self._memory, asked, self._choices), take=take)
-        return _extended(response, update_with(MESSAGES_KEY, record))
+        return _extended(response, record)
 
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ANN401 - of any agent
         """Write the last messages. What other middlewares removed from an answer is never in the transcript."""
         del runtime
         config = running_config()
         with unstreamed(config):
-            return _last_update(state, self._kept(state, config))
+            record = kept(
+                self._memory,
+                place_of(config, self._user_key),
+                state.get("messages") or (),
+                record=branch_in(state, MESSAGES_KEY),
+                track=self._choices.track,
+            )
+            return _last_update(state, record)
 
-    async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ANN401 - as above
-        """See `after_agent`."""
-        del runtime
-        config = running_config()
-        with unstreamed(config):
-            return _last_update(state, await off_loop(self._kept, state, config))
-
-    def _kept(self, state: Any, config: RunnableConfig) -> BranchRecord | None:  # noqa: ANN401 - as above
-        return kept(
-            self._memory,
-            place_of(config, self._user_key),
-            state.get("messages") or (),
-            record=branch_in(state, MESSAGES_KEY),
-            track=self._choices.track,
-        )
+    aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
     def _asked(self, request: ModelRequest[Any]) -> tuple[Asked, RunnableConfig] | None:
         """The request as the journey sees it, and the config of the running step; `None` where it has no message."""
@@ -306,5 +295,5 @@ def _as_response(answer: Any) -> ModelResponse[Any]:  # noqa: ANN401 - middlewar
     return response
 
 
-def _extended(response: ModelResponse[Any], update: dict[str, Any]) -> Any:  # noqa: ANN401 - as the langchain at hand
-    return _EXTENDED(model_response=response, command=Command(update=update)) if _EXTENDED is not None else response
+def _extended(response: ModelResponse[Any], record: BranchRecord) -> ExtendedModelResponse[Any]:
+    return ExtendedModelResponse(model_response=response, command=Command(update=update_with(MESSAGES_KEY, record)))

@@ -31,7 +31,7 @@ from langgraph.store.base import (
 )
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001
 from langchain_tiered_memory.integrations.graph.tracks import user_of
@@ -104,18 +104,14 @@ class TieredStore(BaseStore):
         """
         return self._carried_out(list(ops), self._reach())
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """See `batch`."""
-        return await off_loop(self._carried_out, list(ops), self._reach())
+    abatch = off_loop_twin(batch)  # type: ignore[arg-type] # the base class has its own `self`
 
     def sweep_ttl(self) -> int:
         """Remove what has expired; returns how many items."""
         runtime = self._memory.core.writable_runtime()
         return runtime.store.items.sweep(now=runtime.now())
 
-    async def asweep_ttl(self) -> int:
-        """See `sweep_ttl`."""
-        return await off_loop(self.sweep_ttl)
+    asweep_ttl = off_loop_twin(sweep_ttl)
 
     def _reach(self) -> Reach:
         user = self._user

@@ -18,7 +18,6 @@ from pydantic import BaseModel, Field
 from langchain_tiered_memory.across.searching import search_across
 from langchain_tiered_memory.across.user_facts import facts_of_user
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001 - annotations are read at the border
 from langchain_tiered_memory.integrations.graph.tracks import keeps_to_itself, line_of_agent, place_of, user_of
@@ -127,9 +126,9 @@ def memory_tools(
     )
     wide = f"{_RECALL} {_ACROSS}"
     return [
-        _tool(verbs.recall, verbs.arecall, *((WideRecallInput, wide) if across else (RecallInput, _RECALL))),
-        _tool(verbs.expand, verbs.aexpand, ExpandInput, _EXPAND),
-        _tool(verbs.pin, verbs.apin, PinInput, _PIN),
+        _tool(verbs.recall, *((WideRecallInput, wide) if across else (RecallInput, _RECALL))),
+        _tool(verbs.expand, ExpandInput, _EXPAND),
+        _tool(verbs.pin, PinInput, _PIN),
     ]
 
 
@@ -152,19 +151,14 @@ _PIN = (
 )
 
 
-def _tool(verb: Callable[..., str], twin: Callable[..., object], schema: type[BaseModel], description: str) -> BaseTool:
-    return StructuredTool.from_function(
-        func=verb,
-        coroutine=twin,  # type: ignore[arg-type] # a bound coroutine function
-        name=verb.__name__,
-        description=description,
-        args_schema=schema,
-    )
+def _tool(verb: Callable[..., str], schema: type[BaseModel], description: str) -> BaseTool:
+    """A tool; where it is called async, LangChain calls it off the event loop."""
+    return StructuredTool.from_function(func=verb, name=verb.__name__, description=description, args_schema=schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Verbs:
-    """What the tools do, sync and async."""
+    """What the tools do."""
 
     memory: TieredMemory
     session_id: str | None
@@ -183,9 +177,6 @@ class _Verbs:
         if not hits:
             return f"Nothing in the record of this conversation matches {_quoted(query)}. Try other words."
         return recalled(hits, max_tokens=self.max_tokens, count=self._count)
-
-    async def arecall(self, query: str, config: RunnableConfig, limit: int = 8, scope: str = "conversation") -> str:
-        return await off_loop(self.recall, query, config, limit, scope)
 
     def _elsewhere(self, session: Session, query: str, most: int) -> str:
         """What other sessions of the user say; the user is the one that the run names, and the session's own."""
@@ -214,9 +205,6 @@ class _Verbs:
             return f"{_quoted(id)} has fewer than {str(page)[:20]} pages." if shown is None else shown
         return _unknown(id)
 
-    async def aexpand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1, question: str = "") -> str:  # noqa: A002 - as above
-        return await off_loop(self.expand, id, config, depth, page, question)
-
     def pin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above; tools call by name
         session = self._session(config)
         for name in _names(id):
@@ -235,9 +223,6 @@ class _Verbs:
                 return _unusable(id, error)
             return f"Message {_quoted(found[0].id)} {'stays in view from now on' if keep else 'is no longer pinned'}."
         return _unknown(id)
-
-    async def apin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above
-        return await off_loop(self.pin, id, config, keep)
 
     def _session(self, config: RunnableConfig) -> Session:
         configurable = config.get("configurable", {})

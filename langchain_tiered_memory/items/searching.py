@@ -15,7 +15,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.items.matching import is_meant
 from langchain_tiered_memory.items.values import ItemDraft, Namespace, Place, Reach, StoredItem, as_json
 from langchain_tiered_memory.recall.fusion import bm25
-from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
+from langchain_tiered_memory.recall.ranking import WEIGHTS
 from langchain_tiered_memory.sql.schema import digest_of
 from langchain_tiered_memory.text.terms import analyse
 
@@ -156,8 +156,8 @@ def _by_words(there: Sequence[StoredItem], query: str) -> dict[int, float | None
         passage_count=max(len(said), 1),
         average_terms=sum(map(len, said)) / max(len(said), 1),
         document_frequency=holders,
-        k1=DEFAULT_WEIGHTS.k1,
-        b=DEFAULT_WEIGHTS.b,
+        k1=WEIGHTS.k1,
+        b=WEIGHTS.b,
     )
     return {one.key: float(score) or None for one, score in zip(there, scores, strict=True)}
 

@@ -2,13 +2,13 @@
 
 Score is weighed against price: for one long answer of an assistant a budget holds ten short statements, and they answer
 more. So an entry competes with its score over a power of its tokens. Being shorter than usual gains nothing: below
-`free_tokens` the price is flat, as else "Wow!" would be the best buy.
+60 tokens the price is flat, as else "Wow!" would be the best buy.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,29 +22,16 @@ _NAME_BEYOND_A_QUOTE = 2
 """What an entry's count has over its quote (`speaker: text` and a line break), as messages and names are framed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FillingWeights:
-    """The parameters of the filling."""
-
-    price_exponent: float = 0.5
-    """How much price counts: 0 not at all, 1 fills for score per token."""
-
-    free_tokens: int = 60
-    """Up to this size entries cost the same in the comparison: a usual chat message."""
-
-    passage_share: float = 0.1
-    """The part of the budget kept for passages of long entries; what they do not use goes back to whole entries."""
-
-    long_share: float = 0.5
-    """An entry above this part of the budget may be shown by its passages; a shorter one is shown whole or not at
-    all."""
-
-    passages_of_entry: int = 2
-    """How many passages of one entry are shown at most."""
-
-
-DEFAULT_FILLING = FillingWeights()
-"""What the defaults of `FillingWeights` say."""
+_PRICE_EXPONENT = 0.5
+"""How much price counts: 0 not at all, 1 fills for score per token."""
+_FREE_TOKENS = 60
+"""Up to this size entries cost the same in the comparison: a usual chat message."""
+_PASSAGE_SHARE = 0.1
+"""Of the budget, for passages of long entries; what they do not use goes back to whole entries."""
+LONG_SHARE = 0.5
+"""An entry above this part of the budget may be shown by its passages; a shorter one is shown whole or not at all."""
+_PASSAGES_OF_ENTRY = 2
+"""How many passages of one entry are shown at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,24 +71,8 @@ class Offer:
     """Whether it is not shown whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """An entry that is in."""
-
-    sequence: int
-    passages: tuple[int, ...] | None = None
-    """Which of its passages are shown, in their order; `None` for the whole entry."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filling:
-    """Entries chosen for a budget."""
-
-    shown: tuple[Shown, ...]
-    """In the order of the conversation."""
-
-    tokens: int
-    """What they cost, headers included."""
+Chosen: TypeAlias = "dict[int, tuple[int, ...] | None]"
+"""Entries that are in, in the order of the conversation: which of their passages, `None` for all of it."""
 
 
 def price(entry: Entry) -> int:
@@ -114,8 +85,7 @@ def fill(
     *,
     max_tokens: int,
     header_tokens: Mapping[int, int] | None = None,
-    weights: FillingWeights = DEFAULT_FILLING,
-) -> Filling:
+) -> Chosen:
     """Choose among `offers`, never above `max_tokens`.
 
     `header_tokens` is what the first entry shown of a sitting costs in addition (its date); a missing sitting costs
@@ -124,14 +94,14 @@ def fill(
     nothing that they show is worth more.
     """
     budget = _Budget(max_tokens, header_tokens or {})
-    shown: dict[int, tuple[int, ...] | None] = {}
+    shown: Chosen = {}
     for offer in sorted((one for one in offers if one.place is not None), key=lambda one: (one.place, one.sequence)):
-        _place(offer, budget, shown, max_tokens=max_tokens, weights=weights)
+        _place(offer, budget, shown, max_tokens=max_tokens)
     offers = [one for one in offers if one.sequence not in shown and not one.only_passages]
-    wholes = sorted(offers, key=lambda one: (-_worth(one.score, one.tokens, weights), one.sequence))
-    long = [one for one in wholes if one.tokens > max_tokens * weights.long_share]
-    pieces = sorted(_pieces(long, weights))
-    kept = int(max_tokens * weights.passage_share) if pieces else 0
+    wholes = sorted(offers, key=lambda one: (-_worth(one.score, one.tokens), one.sequence))
+    long = [one for one in wholes if one.tokens > max_tokens * LONG_SHARE]
+    pieces = sorted(_pieces(long))
+    kept = int(max_tokens * _PASSAGE_SHARE) if pieces else 0
     best = max((offer.score for offer in offers), default=0.0)
     for offer in wholes:
         keeping = kept if offer.score < best else 0
@@ -139,34 +109,27 @@ def fill(
             shown[offer.sequence] = None
     for _, sequence, index, tokens, sitting in pieces:
         taken = shown.get(sequence, ())
-        if taken is not None and len(taken) < weights.passages_of_entry and budget.buys(tokens, sitting=sitting):
+        if taken is not None and len(taken) < _PASSAGES_OF_ENTRY and budget.buys(tokens, sitting=sitting):
             shown[sequence] = (*taken, index)
     for offer in wholes:
         if offer.sequence not in shown and budget.buys(offer.tokens, sitting=offer.sitting):
             shown[offer.sequence] = None
-    return Filling(
-        shown=tuple(
-            Shown(sequence=sequence, passages=taken if taken is None else tuple(sorted(taken)))
-            for sequence, taken in sorted(shown.items())
-        ),
-        tokens=max(max_tokens, 0) - budget.left,
-    )
+    return {sequence: taken if taken is None else tuple(sorted(taken)) for sequence, taken in sorted(shown.items())}
 
 
 def _place(
     offer: Offer,
     budget: _Budget,
-    shown: dict[int, tuple[int, ...] | None],
+    shown: Chosen,
     *,
     max_tokens: int,
-    weights: FillingWeights,
 ) -> None:
     """Show an entry before all else: whole where it is short enough, or by passages where it has some."""
-    short = not offer.passages or offer.tokens <= max_tokens * weights.long_share
+    short = not offer.passages or offer.tokens <= max_tokens * LONG_SHARE
     if short and not offer.only_passages and budget.buys(offer.tokens, sitting=offer.sitting):
         shown[offer.sequence] = None
         return
-    for _, sequence, index, tokens, sitting in sorted(_pieces([offer], weights))[: weights.passages_of_entry]:
+    for _, sequence, index, tokens, sitting in sorted(_pieces([offer]))[:_PASSAGES_OF_ENTRY]:
         if budget.buys(tokens, sitting=sitting):
             shown[sequence] = (*(shown.get(sequence) or ()), index)
 
@@ -189,12 +152,12 @@ class _Budget:
         return True
 
 
-def _worth(score: float, tokens: int, weights: FillingWeights) -> float:
-    price: float = max(tokens, weights.free_tokens, 1) ** weights.price_exponent
+def _worth(score: float, tokens: int) -> float:
+    price: float = max(tokens, _FREE_TOKENS, 1) ** _PRICE_EXPONENT
     return score / price
 
 
-def _pieces(offers: Sequence[Offer], weights: FillingWeights) -> Iterator[tuple[float, int, int, int, int]]:
+def _pieces(offers: Sequence[Offer]) -> Iterator[tuple[float, int, int, int, int]]:
     """The passages on offer, as (minus worth, sequence, index, tokens, sitting): sorted, the best buy stands first.
 
     An entry's score is shared out by how well each passage does beside the best one.
@@ -203,5 +166,5 @@ def _pieces(offers: Sequence[Offer], weights: FillingWeights) -> Iterator[tuple[
         best = max((passage.score for passage in offer.passages), default=0.0)
         for index, passage in enumerate(offer.passages):
             if passage.score > 0 and passage.tokens < offer.tokens:
-                worth = _worth(offer.score * passage.score / best, passage.tokens, weights)
+                worth = _worth(offer.score * passage.score / best, passage.tokens)
                 yield -worth, offer.sequence, index, passage.tokens, offer.sitting

@@ -7,18 +7,18 @@ first, and where it is down or belongs to another embedder, that is reported and
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
 from langchain_tiered_memory.recall.fusion import idf_of
 from langchain_tiered_memory.recall.indexing import brought_up, is_left_alone, queue_lost, report_outage, usable_index
 from langchain_tiered_memory.recall.questions import Stretch, read_question, repeats
-from langchain_tiered_memory.recall.ranking import Candidate, Collection, PassageCandidate, RankedEntry, rank
+from langchain_tiered_memory.recall.ranking import Candidate, PassageCandidate, RankedEntry, rank
 from langchain_tiered_memory.summaries.rendering import is_new_sitting
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten
-from langchain_tiered_memory.types.records import Entry, utc
+from langchain_tiered_memory.types.records import Entry, Hit, utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -91,10 +91,10 @@ def find(
     limit = CANDIDATES
     query = asked(query)
     terms = search_terms(query)
-    statistics = runtime.store.text_index.statistics(ref, terms)
+    statistics = runtime.store.text_index.statistics([ref], terms)
     weights = telling(statistics)
     lexical = {seq for _, seq in runtime.store.text_index.places([ref], weights, limit=limit, filters=filters)}
-    similar = similar_passages(runtime, ref, query, level=0, limit=limit)
+    similar = similar_passages(runtime, [ref], query, level=0, limit=limit)
     dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
     hits = (lexical | {passage.seq for passage in dense if passage.level == 0}) - {asked_at}
     reach = NEIGHBOURS
@@ -121,7 +121,7 @@ def find(
     ranked = rank(
         question,
         candidates,
-        collection=Collection(passages=passage_count, average_terms=statistics.average_terms, document_frequency=known),
+        collection=replace(statistics, passages=passage_count, document_frequency=known),
     )
     nats = {term: weight * idf_of(known[term], passage_count) for term, weight in question.terms.items()}
     if best is None:
@@ -158,6 +158,26 @@ def candidate_of(
         speaker=said.name or "",
         by_person=_is_person(said),
         time=utc(said.at),
+    )
+
+
+def hit_of(one: RankedEntry, entry: Entry, passages: Sequence[Passage], *, score: float, session_id: str = "") -> Hit:
+    """A message that was found, with the passage of it that answers best."""
+    best = passages[max(range(len(passages)), key=lambda place: one.passage_scores[place])]
+    return Hit(
+        level=0,
+        id=entry.id,
+        text=entry.text,
+        passage=entry.text[best.start : best.stop],
+        score=score,
+        seq=entry.seq,
+        at=entry.at,
+        track=entry.track,
+        role=entry.role,
+        kind=entry.kind,
+        name=entry.name,
+        tokens=entry.tokens,
+        session_id=session_id,
     )
 
 
@@ -201,36 +221,29 @@ def telling(statistics: TextStatistics) -> dict[str, float]:
     return {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in (rare or known).items()}
 
 
-def similar_passages(runtime: Runtime, ref: SessionRef, query: str, *, level: int, limit: int) -> dict[int, float]:
-    """The nearest passages of a level, by id, with their cosine; none where there is no index to ask."""
-    index = None if is_left_alone(runtime) else _index_to_ask(runtime, ref)
+def similar_passages(
+    runtime: Runtime, refs: Sequence[SessionRef], query: str, *, level: int, limit: int
+) -> dict[int, float]:
+    """The nearest passages of a level, by id, with their cosine; none where there is no index to ask.
+
+    Whether the index has lost some is looked for where one session is asked.
+    """
+    alone = refs[0] if len(refs) == 1 else None
+    index = None if is_left_alone(runtime) else _index_to_ask(runtime, alone)
     if index is None:
         return {}
-    where = {"level": level}
+    asked_for: dict[str, Any] = {"session_keys": [ref.key for ref in refs], "limit": limit, "where": {"level": level}}
     runtime.store.database.end_snapshot()  # the question is embedded, and a server may be asked
     try:
-        found = index.search(query, session_keys=[ref.key], limit=limit, where=where)
-        if len(found) < limit and _has_lost(runtime, ref, index, level=level, known=len(found)):
-            again = _index_to_ask(runtime, ref)
+        found = index.search(query, **asked_for)
+        if alone is not None and len(found) < limit and _has_lost(runtime, alone, index, level=level, known=len(found)):
+            again = _index_to_ask(runtime, alone)
             if again is not None:
-                found = again.search(query, session_keys=[ref.key], limit=limit, where=where)
+                found = again.search(query, **asked_for)
     except IndexUnavailableError as error:
-        report_outage(runtime, error, ref.session_id)
+        report_outage(runtime, error, alone.session_id if alone is not None else None)
         return {}
     return dict(found)
-
-
-def similar_across(runtime: Runtime, refs: Sequence[SessionRef], query: str, *, limit: int) -> dict[int, float]:
-    """As `similar_passages`, of the messages of several sessions together."""
-    index = None if is_left_alone(runtime) else _index_to_ask(runtime, None)
-    if index is None:
-        return {}
-    runtime.store.database.end_snapshot()  # as above
-    try:
-        return dict(index.search(query, session_keys=[ref.key for ref in refs], limit=limit, where={"level": 0}))
-    except IndexUnavailableError as error:
-        report_outage(runtime, error)
-        return {}
 
 
 def _index_to_ask(runtime: Runtime, ref: SessionRef | None) -> VectorIndex | None:

@@ -15,7 +15,7 @@ from langchain_tiered_memory.summaries.writers.ranking import greets
 from langchain_tiered_memory.text.sentences import ASKS, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.ranking import RankedEntry
@@ -31,53 +31,44 @@ _BRIEF_TOKENS = 40
 """Of a reply that may need its question: about two sentences."""
 
 
-class Turns:
-    """Who asks and who replies among the messages that were found.
+def mended(
+    found: Found, offers: list[Offer], shown: Collection[int], *, hidden: Mapping[int, RankedEntry]
+) -> list[Offer]:
+    """`offers` without what of `shown` is small talk, and with the other half of an exchange not far behind.
 
     Args:
         found: What `find` gave.
-        ranked: What of it may be quoted for its own sake.
-        is_hidden: Whether the entry of a `seq` is out of sight.
+        offers: What may be quoted for its own sake.
+        shown: Numbers of what is chosen of it.
+        hidden: All that is out of sight, by number.
     """
+    by_seq = {one.sequence: one for one in offers}
+    least = _NEAR_BEST * max((one.score for one in offers), default=0.0)
+    talk = {seq for seq in shown if by_seq[seq].score < least and is_small_talk(found.entries[seq])}
+    if len(shown) == len(offers):
+        talk = set()  # nobody waits for its room
+    for seq in sorted(shown):
+        other = None if seq in talk else _other_half(found, seq, hidden)
+        if other is None:
+            continue
+        talk.discard(other)
+        score = _OF_OTHER_HALF * by_seq[seq].score
+        beside = by_seq.get(other) or next(iter(offers_of(found, [hidden[other]], (), code_room=0)), None)
+        if beside is not None and beside.place is None and (other not in by_seq or beside.score < score):
+            by_seq[other] = replace(beside, score=max(beside.score, score))
+    return [one for one in by_seq.values() if one.place is not None or one.sequence not in talk]
 
-    def __init__(self, found: Found, ranked: Sequence[RankedEntry], is_hidden: Callable[[int], bool]) -> None:
-        self._found, self._is_hidden = found, is_hidden
-        self._known = {one.sequence: one for one in (*found.ranked, *ranked) if one.sequence in found.entries}
 
-    def mended(self, offers: list[Offer], shown: Collection[int]) -> list[Offer]:
-        """`offers` without what of `shown` is small talk, and with the other half of an exchange not far behind."""
-        entries = self._found.entries
-        by_seq = {one.sequence: one for one in offers}
-        least = _NEAR_BEST * max((one.score for one in offers), default=0.0)
-        talk = {seq for seq in shown if by_seq[seq].score < least and is_small_talk(entries[seq])}
-        if len(shown) == len(offers):
-            talk = set()  # nobody waits for its room
-        for seq in sorted(shown):
-            other = None if seq in talk else self._other_half(seq)
-            if other is None:
-                continue
-            talk.discard(other)
-            score = _OF_OTHER_HALF * by_seq[seq].score
-            beside = by_seq.get(other) or next(
-                iter(offers_of(self._found, [self._known[other]], (), code_room=0)), None
-            )
-            if beside is not None and beside.place is None and (other not in by_seq or beside.score < score):
-                by_seq[other] = replace(beside, score=max(beside.score, score))
-        return [one for one in by_seq.values() if one.place is not None or one.sequence not in talk]
-
-    def _other_half(self, seq: int) -> int | None:
-        """The question before a brief reply, or the reply to a question, where it is out of sight."""
-        entry = self._found.entries[seq]
-        if entry.text.rstrip().endswith(ASKS):
-            return seq + 1 if self._is_beside(entry, seq + 1) else None
-        is_reply = price(entry) <= _BRIEF_TOKENS and self._is_beside(entry, seq - 1)
-        return seq - 1 if is_reply and self._found.entries[seq - 1].text.rstrip().endswith(ASKS) else None
-
-    def _is_beside(self, entry: Entry, seq: int) -> bool:
-        other = self._found.entries.get(seq)
-        if other is None or seq not in self._known or not self._is_hidden(seq):
-            return False
-        return other.track == entry.track and (other.role, other.name) != (entry.role, entry.name)
+def _other_half(found: Found, seq: int, hidden: Collection[int]) -> int | None:
+    """The question before a brief reply, or the reply to a question, where it is out of sight."""
+    entry, asks = found.entries[seq], found.entries[seq].text.rstrip().endswith(ASKS)
+    beside = seq + 1 if asks else seq - 1
+    if beside not in hidden or (not asks and price(entry) > _BRIEF_TOKENS):
+        return None
+    other = found.entries[beside]
+    if other.track != entry.track or (other.role, other.name) == (entry.role, entry.name):
+        return None
+    return beside if asks or other.text.rstrip().endswith(ASKS) else None
 
 
 def is_small_talk(entry: Entry) -> bool:

@@ -11,7 +11,7 @@ plateau. Tuned afresh on any two of the sets, the same rules beat fusion by rank
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -30,6 +30,7 @@ from langchain_tiered_memory.recall.fusion import (
 from langchain_tiered_memory.recall.questions import Question
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.time_expressions import Interval
+from langchain_tiered_memory.types.records import TextStatistics
 
 TIME_TERMS = frozenset(
     analyse(
@@ -98,8 +99,8 @@ class RankingWeights:
     """The number of terms at which that loss has fallen to 1/e."""
 
 
-DEFAULT_WEIGHTS = RankingWeights()
-"""What the defaults of `RankingWeights` say."""
+WEIGHTS = RankingWeights()
+"""The parameters, as they were chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,20 +138,6 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collection:
-    """Figures of the whole text index within the session, which BM25 needs."""
-
-    passages: int
-    """Number of passages."""
-
-    average_terms: float
-    """Mean number of terms of a passage, repetitions included."""
-
-    document_frequency: Mapping[str, int]
-    """For each term of the question, the number of passages that have it; a missing term counts as 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RankedEntry:
     """An entry with its score."""
 
@@ -172,14 +159,8 @@ class RankedEntry:
     """The fused score of each passage, in their order, 0 to 1."""
 
 
-def rank(
-    question: Question,
-    candidates: Sequence[Candidate],
-    *,
-    collection: Collection,
-    weights: RankingWeights = DEFAULT_WEIGHTS,
-) -> list[RankedEntry]:
-    """The candidates, best first; equal ones in the order of the conversation."""
+def rank(question: Question, candidates: Sequence[Candidate], *, collection: TextStatistics) -> list[RankedEntry]:
+    """The candidates, best first; equal ones in the order of the conversation. `collection` is all that was indexed."""
     entries = sorted((one for one in candidates if one.passages), key=lambda one: one.sequence)
     if not entries:
         return []
@@ -192,23 +173,23 @@ def rank(
         passage_count=collection.passages,
         average_terms=collection.average_terms,
         document_frequency=collection.document_frequency,
-        k1=weights.k1,
-        b=weights.b,
+        k1=WEIGHTS.k1,
+        b=WEIGHTS.b,
     )
     lexical = over_best(matched)
     dense = above_floor(
-        [passage.similarity for entry in entries for passage in entry.passages], depth=weights.similar_passages
+        [passage.similarity for entry in entries for passage in entry.passages], depth=WEIGHTS.similar_passages
     )
     has_dense = dense.max(initial=0.0) > 0
-    share = weights.lexical if has_dense else 1.0
+    share = WEIGHTS.lexical if has_dense else 1.0
     fused = share * best_of_each(lexical, owners, count=len(entries))
     fused += (1 - share) * best_of_each(dense, owners, count=len(entries))
     shared_of = np.array([best_of_each(row, owners, count=len(entries)) for row in shared_nats])
-    around, shared = _around(fused, entries, weights)
+    around, shared = _around(fused, entries)
     asked = frozenset(question.terms).union(*(one.terms for one in question.stretches))
     adds = best_of_each(np.array([not asked.issuperset(one) for one in words]), owners, count=len(entries))
-    signals = _signals(question, entries, words, owners, weights)
-    signals[(adds == 0) & (shared_of.sum(axis=0) > 0)] *= 1 - weights.contentless
+    signals = _signals(question, entries, words, owners)
+    signals[(adds == 0) & (shared_of.sum(axis=0) > 0)] *= 1 - WEIGHTS.contentless
     scores = around * signals
     own_scores = scores - shared * signals
     order = np.argsort(-scores, kind="stable").tolist()
@@ -229,12 +210,12 @@ def rank(
     ]
 
 
-def _around(fused: Scores, entries: Sequence[Candidate], weights: RankingWeights) -> tuple[Scores, float]:
+def _around(fused: Scores, entries: Sequence[Candidate]) -> tuple[Scores, float]:
     """`fused` with what the neighbours and the sitting of each entry add; and what the sittings add to all alike."""
     sequences = np.array([entry.sequence for entry in entries])
     sittings = np.array([entry.sitting for entry in entries])
-    neighbours = from_neighbours(fused, sequences, sittings, before=weights.before, after=weights.after)
-    lifts = weights.sitting * sitting_means(fused, sittings, best=weights.sitting_best)
+    neighbours = from_neighbours(fused, sequences, sittings, before=WEIGHTS.before, after=WEIGHTS.after)
+    lifts = WEIGHTS.sitting * sitting_means(fused, sittings, best=WEIGHTS.sitting_best)
     return fused + neighbours + lifts, float(lifts.min())
 
 
@@ -243,7 +224,6 @@ def _signals(
     entries: Sequence[Candidate],
     words: Sequence[Sequence[str]],
     owners: Places,
-    weights: RankingWeights,
 ) -> Scores:
     """The factor that each entry's score is multiplied by."""
     term_counts = np.bincount(owners, weights=[len(terms) for terms in words], minlength=len(entries))
@@ -252,23 +232,21 @@ def _signals(
     factors = np.ones(len(entries))
     for place, entry in enumerate(entries):
         if entry.speaker in question.speakers:
-            factors[place] += weights.speaker
+            factors[place] += WEIGHTS.speaker
         if entry.by_person:
-            factors[place] += weights.person
+            factors[place] += WEIGHTS.person
         if place in with_time:
-            factors[place] += weights.time_words
+            factors[place] += WEIGHTS.time_words
         if question.intervals and entry.time:
-            factors[place] += weights.time * max(
-                _closeness(entry.time, interval, weights) for interval in question.intervals
-            )
-    return factors * (1 - weights.contentless * np.exp(-term_counts / weights.contentless_terms))
+            factors[place] += WEIGHTS.time * max(_closeness(entry.time, interval) for interval in question.intervals)
+    return factors * (1 - WEIGHTS.contentless * np.exp(-term_counts / WEIGHTS.contentless_terms))
 
 
-def _closeness(time: datetime, interval: Interval, weights: RankingWeights) -> float:
+def _closeness(time: datetime, interval: Interval) -> float:
     """1 within the interval, falling to 0 after it, 0 before."""
     if time < interval.start:
         return 0.0
     if time < interval.stop:
         return 1.0
     length = (interval.stop - interval.start) / _DAY
-    return math.exp(-((time - interval.stop) / _DAY) / (weights.time_decay_days + weights.time_decay_share * length))
+    return math.exp(-((time - interval.stop) / _DAY) / (WEIGHTS.time_decay_days + WEIGHTS.time_decay_share * length))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill
 from langchain_tiered_memory.recall.finding import find
-from langchain_tiered_memory.recall.offers import Turns, offers_of
+from langchain_tiered_memory.recall.offers import mended, offers_of
 from langchain_tiered_memory.recall.worth import judge
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.rendering import Quoted, recall_block, sitting_header
@@ -16,7 +16,7 @@ from langchain_tiered_memory.types.records import LeftOut
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from langchain_tiered_memory.recall.filling import Filling, Offer
+    from langchain_tiered_memory.recall.filling import Chosen, Offer
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.ranking import RankedEntry
     from langchain_tiered_memory.runtime import Runtime
@@ -106,11 +106,11 @@ def recall(
 
     best = Recalled()
     budget = room - least
-    turns = Turns(found, ranked, is_hidden)
+    hidden = {one.sequence: one for one in found.ranked if one.sequence in found.entries and is_hidden(one.sequence)}
     for _ in range(_FILLINGS):
         # Prices are those counted once for each message; the block itself is counted whole, and the budget mended.
-        offers, filling = _filled(turns, offers, budget, headers)
-        quotes = tuple(_quoted(found, one.sequence, one.passages) for one in filling.shown)
+        offers, chosen = _filled(found, offers, budget, headers, hidden)
+        quotes = tuple(_quoted(found, *one) for one in chosen.items())
         noted = with_replaced(quotes)
         text = block(noted)
         tokens = count(text)
@@ -127,17 +127,21 @@ def recall(
 
 
 def _filled(
-    turns: Turns, offers: list[Offer], max_tokens: int, header_tokens: Mapping[int, int]
-) -> tuple[list[Offer], Filling]:
+    found: Found,
+    offers: list[Offer],
+    max_tokens: int,
+    header_tokens: Mapping[int, int],
+    hidden: Mapping[int, RankedEntry],
+) -> tuple[list[Offer], Chosen]:
     """What is chosen, and from which offers: without small talk, the halves of an exchange together."""
-    filling = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
+    shown = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
     for _ in range(_EXCHANGES):
-        better = turns.mended(offers, {one.sequence for one in filling.shown})
+        better = mended(found, offers, set(shown), hidden=hidden)
         if better == offers:
             break
         offers = better
-        filling = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
-    return offers, filling
+        shown = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
+    return offers, shown
 
 
 def _told(later: Sequence[Fact], seen: Collection[int], filters: SearchFilters | None) -> tuple[str, ...]:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.models.traces import traced
-from langchain_tiered_memory.recall.finding import CANDIDATES, asked, find, search_terms, similar_passages, telling
+from langchain_tiered_memory.recall.finding import (
+    CANDIDATES,
+    asked,
+    find,
+    hit_of,
+    search_terms,
+    similar_passages,
+    telling,
+)
 from langchain_tiered_memory.recall.questions import repeats
-from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
+from langchain_tiered_memory.recall.ranking import WEIGHTS
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.records import Entry, Hit, SessionRef, Summary
 
@@ -27,33 +34,24 @@ _SUMMARY_WEIGHT = 0.9
 """A summary that matches as well as a message tells less precisely."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSummary:
-    """A summary, how well it matches (0 to 1), and its best passage."""
-
-    summary: Summary
-    score: float
-    passage: Passage
-
-
 def find_summaries(
     runtime: Runtime, ref: SessionRef, query: str, *, level: int, quota: int, filters: SearchFilters | None = None
-) -> list[FoundSummary]:
-    """The best `quota` summaries of a level, best first.
+) -> list[tuple[Summary, float, Passage]]:
+    """The best `quota` summaries of a level, best first: how well each matches (0 to 1), and its best passage.
 
     Of the words that are asked for, those that messages have and no summary of this level counts as the rarest: what
     shares only the common ones of a question does not pass for its answer.
     """
     query = asked(query)
     terms_asked = search_terms(query)
-    statistics = runtime.store.text_index.statistics(ref, terms_asked, level=level)
+    statistics = runtime.store.text_index.statistics([ref], terms_asked, level=level)
     weights = telling(statistics)
     absent = [term for term in dict.fromkeys(terms_asked) if not statistics.document_frequency.get(term)]
-    said = runtime.store.text_index.statistics(ref, absent, ceiling=1).document_frequency if absent else {}
+    said = runtime.store.text_index.statistics([ref], absent, ceiling=1).document_frequency if absent else {}
     unsaid = sum(count > 0 for count in said.values()) * math.log(1 + (statistics.passages + 0.5) / 0.5)
     limit = CANDIDATES
     lexical = runtime.store.text_index.find(ref, weights, level=level, limit=limit, filters=filters)
-    similar = similar_passages(runtime, ref, query, level=level, limit=limit)
+    similar = similar_passages(runtime, [ref], query, level=level, limit=limit)
     dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
     whole = (sum(weights.values()) + unsaid) or 1.0
     best: dict[str, tuple[float, Passage]] = {}
@@ -67,7 +65,7 @@ def find_summaries(
     chosen = sorted(best.items(), key=lambda item: (-item[1][0], item[1][1].seq))[:quota]
     summaries = {one.id: one for one in runtime.store.tree.by_id(ref, [one for one, _ in chosen])}
     return [
-        FoundSummary(summary=summaries[one], score=score, passage=passage)
+        (summaries[one], score, passage)
         for one, (score, passage) in chosen
         if one in summaries and summaries[one].state.finished
     ]
@@ -134,31 +132,18 @@ def _messages(runtime: Runtime, ref: SessionRef, query: str, *, quota: int, filt
         if found.is_hit(one.sequence) and one.sequence in found.entries:
             # An earlier asking is no answer; one that says nothing else was ranked so already.
             again = one.adds and repeats(found.entries[one.sequence].text, asked)
-            scores[one.sequence] = one.score * (1 - DEFAULT_WEIGHTS.contentless if again else 1)
+            scores[one.sequence] = one.score * (1 - WEIGHTS.contentless if again else 1)
     allowed = sorted((one for one in found.ranked if one.sequence in scores), key=lambda one: -scores[one.sequence])
     best = max(scores.values(), default=1.0) or 1.0
-    hits = []
-    for one in allowed[:quota]:
-        entry = found.entries[one.sequence]
-        pieces = found.passages[one.sequence]
-        top = pieces[max(range(len(pieces)), key=lambda place: one.passage_scores[place])]
-        hits.append(
-            Hit(
-                level=0,
-                id=entry.id,
-                text=entry.text,
-                passage=entry.text[top.start : top.stop],
-                score=scores[one.sequence] / best,
-                seq=entry.seq,
-                at=entry.at,
-                track=entry.track,
-                role=entry.role,
-                kind=entry.kind,
-                name=entry.name,
-                tokens=entry.tokens,
-            )
+    return [
+        hit_of(
+            one,
+            found.entries[one.sequence],
+            found.passages[one.sequence],
+            score=scores[one.sequence] / best,
         )
-    return hits
+        for one in allowed[:quota]
+    ]
 
 
 def _summaries(
@@ -168,17 +153,17 @@ def _summaries(
     return [
         Hit(
             level=level,
-            id=one.summary.id,
-            text=one.summary.text,
-            passage=one.summary.text[one.passage.start : one.passage.stop],
-            score=one.score,
-            seq=one.summary.last_seq,
-            at=one.summary.last_at,
-            track=one.summary.track or "",
+            id=one.id,
+            text=one.text,
+            passage=one.text[passage.start : passage.stop],
+            score=score,
+            seq=one.last_seq,
+            at=one.last_at,
+            track=one.track or "",
             kind="summary",
-            tokens=one.summary.tokens,
+            tokens=one.tokens,
         )
-        for one in found
+        for one, score, passage in found
     ]
 
 

@@ -63,7 +63,7 @@ _COUNT_ON_POSTGRESQL = (
     "SELECT {number}, count(*) FROM "
     "(SELECT 1 FROM ltm_passages WHERE tsv @@ CAST(:query{number} AS tsquery) LIMIT :most) x{number}"
 )
-_FIGURES = select(sessions.c.passages, sessions.c.terms).where(sessions.c.key == bindparam("session"))
+_FIGURES = select(sessions.c.passages, sessions.c.terms).where(sessions.c.key.in_(bindparam("keys", expanding=True)))
 _OF_LEVEL = and_(passages.c.session_key == bindparam("session"), passages.c.level == bindparam("level"))
 _NEWEST = select(TERM_COUNT.label("terms")).where(_OF_LEVEL).order_by(passages.c.seq.desc()).limit(_SAMPLE).subquery()
 _SUMMARY_FIGURES = select(select(func.count()).where(_OF_LEVEL).scalar_subquery(), func.avg(_NEWEST.c.terms))
@@ -90,34 +90,23 @@ class TextIndex(Room):
     """Finds passages by their terms."""
 
     def statistics(
-        self, ref: SessionRef, terms: Sequence[str], *, level: int = 0, ceiling: int = 2000
+        self, refs: Sequence[SessionRef], terms: Sequence[str], *, level: int = 0, ceiling: int = 2000
     ) -> TextStatistics:
-        """How often each term occurs in a session's passages of one level, counted up to `ceiling`."""
+        """How often each term occurs in the passages of one level of some sessions, counted up to `ceiling`."""
+        count, total = 0, 0.0
         with self.database.read() as connection:
-            if level == 0:
-                row = connection.execute(_FIGURES, {"session": ref.key}).mappings().one_or_none()
-                figures = rows.figures_of(connection, row) if row is not None else {}
-                count, total = figures.get("passages", 0), figures.get("terms", 0)
-            else:
-                count, total = _summary_figures(connection, ref, level)
-            scopes = [scope_of(ref.key, level)]
+            if level:
+                for ref in refs:
+                    found, mean = connection.execute(_SUMMARY_FIGURES, {"session": ref.key, "level": level}).one()
+                    count, total = count + int(found or 0), total + int(found or 0) * float(mean or 0)
+            for part in [] if level else chunks([ref.key for ref in refs]):
+                for row in connection.execute(_FIGURES, {"keys": part}).mappings():
+                    figures = rows.figures_of(connection, row)
+                    count, total = count + figures["passages"], total + figures["terms"]
+            scopes = [scope_of(ref.key, level) for ref in refs]
             frequency = self._frequencies(connection, scopes, list(dict.fromkeys(terms)), ceiling=ceiling)
-        return _statistics(count, total, frequency, ceiling)
-
-    def statistics_across(
-        self, refs: Sequence[SessionRef], terms: Sequence[str], *, ceiling: int = 2000
-    ) -> TextStatistics:
-        """As `statistics`, of the messages of several sessions together."""
-        keys, figures = [ref.key for ref in refs], (sessions.c.passages, sessions.c.terms)
-        count, total = 0, 0
-        with self.database.read() as connection:
-            for part in chunks(keys):
-                query = select(*(func.coalesce(func.sum(one), 0) for one in figures)).where(sessions.c.key.in_(part))
-                passage_count, term_count = connection.execute(query).one()
-                count, total = count + int(passage_count), total + int(term_count)
-            scopes = [scope_of(key, 0) for key in keys]
-            frequency = self._frequencies(connection, scopes, list(dict.fromkeys(terms)), ceiling=ceiling)
-        return _statistics(count, total, frequency, ceiling)
+        mean_terms = total / count if count else 0.0
+        return TextStatistics(passages=count, average_terms=mean_terms, document_frequency=frequency, ceiling=ceiling)
 
     def _frequencies(
         self, connection: Connection, scopes: Sequence[str], terms: Sequence[str], *, ceiling: int
@@ -206,10 +195,8 @@ class TextIndex(Room):
     ) -> list[Passage]:
         """These passages, where they belong to the session and pass the filters; in no order."""
         found: list[Passage] = []
-        for start in range(0, len(ids), 500):
-            query: Select[Any] = select(*derived_rows.PASSAGE_COLUMNS).where(
-                passages.c.id.in_(list(ids[start : start + 500]))
-            )
+        for part in chunks(list(ids)):
+            query: Select[Any] = select(*derived_rows.PASSAGE_COLUMNS).where(passages.c.id.in_(part))
             if ref is not None:
                 query = query.where(beside_index(passages.c.session_key) == ref.key)
             for condition in _conditions(filters):
@@ -221,23 +208,11 @@ class TextIndex(Room):
     def of_entries(self, ref: SessionRef, seqs: Sequence[int]) -> list[Passage]:
         """Every passage of these entries, in order."""
         found: list[Passage] = []
-        wanted = sorted(set(seqs))
-        for start in range(0, len(wanted), 500):
-            named = {"session": ref.key, "seqs": wanted[start : start + 500]}
+        for part in chunks(sorted(set(seqs))):
+            named = {"session": ref.key, "seqs": part}
             with self.database.read() as connection:
                 found += readable(connection, connection.execute(_OF_ENTRIES, named).all(), derived_rows.passage_of)
         return sorted(found, key=lambda one: (one.seq, one.part))
-
-
-def _statistics(count: int, total: float, frequency: dict[str, int], ceiling: int) -> TextStatistics:
-    mean = total / count if count else 0.0
-    return TextStatistics(passages=count, average_terms=mean, document_frequency=frequency, ceiling=ceiling)
-
-
-def _summary_figures(connection: Connection, ref: SessionRef, level: int) -> tuple[int, float]:
-    """Passages of the summaries of a level, and their terms: the mean is taken of the newest ones."""
-    count, mean = connection.execute(_SUMMARY_FIGURES, {"session": ref.key, "level": level}).one()
-    return int(count or 0), int(count or 0) * float(mean or 0)
 
 
 def _limits(filters: SearchFilters | None) -> dict[str, Any]:

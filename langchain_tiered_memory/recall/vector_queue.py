@@ -89,10 +89,8 @@ class VectorQueue(Room):
     def unsettle(self, ids: Sequence[int]) -> None:
         """Note that these passages are in no index after all."""
         with self.database.write() as connection:
-            for start in range(0, len(ids), 500):
-                connection.execute(
-                    update(passages).where(passages.c.id.in_(list(ids[start : start + 500]))).values(vector=None)
-                )
+            for part in chunks(list(ids)):
+                connection.execute(update(passages).where(passages.c.id.in_(part)).values(vector=None))
 
     def forgotten(self, *, limit: int) -> list[int]:
         """Vectors of passages that are no more."""

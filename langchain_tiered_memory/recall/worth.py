@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, price
 from langchain_tiered_memory.recall.questions import repeats
-from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
+from langchain_tiered_memory.recall.ranking import WEIGHTS
 from langchain_tiered_memory.text import lexicon as cues
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def goes_on(found: Found, judged: Judged, *, shown_from: int) -> bool:
     """
     older = max((one.own_score for one in judged.hidden), default=0.0)
     least = max(older, _GOES_ON * judged.whole)
-    beside = DEFAULT_WEIGHTS.after[0] * judged.whole
+    beside = WEIGHTS.after[0] * judged.whole
     hidden = {one.sequence for one in judged.hidden}
     newest = [one for one in found.ranked if one.sequence >= shown_from and one.own_score > 0.0]
     return any(

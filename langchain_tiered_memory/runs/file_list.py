@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.file_accesses import same_names
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
+from langchain_tiered_memory.text.truncation import most_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -112,9 +113,9 @@ def files_block(
     def fits(named: int, whole: int, room: float = room_tokens) -> bool:
         return count(_text(files, named=named, whole=whole)) <= room
 
-    first = _most(0, most_whole, lambda number: fits(number, number, _WHOLE_SHARE * room_tokens))
-    named = _most(first, everything, lambda number: fits(number, first))
-    whole = _most(first, min(named, most_whole), lambda number: fits(named, number))
+    first = most_fitting(most_whole, lambda number: fits(number, number, _WHOLE_SHARE * room_tokens))
+    named = most_fitting(everything, lambda number: fits(number, first), least=first)
+    whole = most_fitting(min(named, most_whole), lambda number: fits(named, number), least=first)
     text = _text(files, named=named, whole=whole)
     return text if named and count(text) <= room_tokens else ""
 
@@ -133,14 +134,6 @@ def _last_to_go(files: Iterable[FileAccess]) -> list[FileAccess]:
 
 def _in_groups(files: Sequence[FileAccess]) -> list[FileAccess]:
     return sorted(files, key=lambda one: (_RANK[one.operation], -one.seq, -one.at, one.path))
-
-
-def _most(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """The largest number from `low` to `high` that fits; `low` where none does."""
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
 
 
 def _text(files: Sequence[FileAccess], *, named: int, whole: int, marked: bool = False) -> str:

@@ -127,12 +127,12 @@ def _starting_well(piece: str) -> str:
 
 def _first_that_fit(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
     most = min(len(text), max_tokens * _CHARS_PER_TOKEN)
-    return text[: most_chars(most, lambda chars: count(text[:chars]) <= max_tokens)]
+    return text[: most_fitting(most, lambda chars: count(text[:chars]) <= max_tokens)]
 
 
-def most_chars(most: int, fits: Callable[[int], bool]) -> int:
-    """The largest number up to `most` that fits, where all below it do; 0 is taken to fit."""
-    low, high = 0, most
+def most_fitting(most: int, fits: Callable[[int], bool], *, least: int = 0) -> int:
+    """The largest number up to `most` that fits, where all below it do; `least` is taken to fit."""
+    low, high = least, most
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)

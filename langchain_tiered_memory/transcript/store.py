@@ -190,7 +190,7 @@ class Transcript(EntryReads):
             row = connection.execute(_BY_DIGEST, {"digest": digest_of(session_id)}).mappings().one_or_none()
         return rows.session_ref(row) if row is not None else None
 
-    def head(self, session_id: str, *, track: str, seq: int, ids: Sequence[str]) -> TrackHead | None:
+    def head(self, session_id: str, *, track: str, seq: int, ids: Sequence[str] = ()) -> TrackHead | None:
         """How a session stands: as of `find`, with who is asked for (see `TrackHead`) in the same statement.
 
         Args:

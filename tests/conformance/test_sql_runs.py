@@ -298,7 +298,7 @@ HOT: dict[str, Callable[[SqlStore, SessionRef], object]] = {
     ),
     "failure": lambda s, r: s.outcomes.add(r, "view", outcome(OutcomeKind.FAILED), keep=2),
     "outcomes": lambda s, r: s.outcomes.read(r, limit=9),
-    "calls": lambda s, r: s.outcomes.assistant_calls(r, "main", after=1, up_to=None),
+    "calls": lambda s, r: s.outcomes.assistant_calls(r, "main", after=1),
     "files": lambda s, r: s.files.latest(r, track="main", limit=99),
     "files of all tracks": lambda s, r: s.files.latest(r, track=None, limit=99),
     "touch": lambda s, _: append(s, "s", touching(("new", "write"))),

@@ -94,7 +94,7 @@ def test_the_most_promising_candidates_come_first(store: SqlStore) -> None:
 def test_statistics_count_each_term_up_to_the_ceiling(store: SqlStore) -> None:
     ref = append(store, "s", *(incoming("common word" if n else "common word rare thing") for n in range(20))).ref
     append(store, "other", *(incoming("common") for _ in range(30)))
-    figures = store.text_index.statistics(ref, ["common", "rare", "nowhere", "common"], ceiling=10)
+    figures = store.text_index.statistics([ref], ["common", "rare", "nowhere", "common"], ceiling=10)
     assert figures.document_frequency == {"common": 10, "rare": 1, "nowhere": 0}
     assert (figures.passages, figures.average_terms, figures.ceiling) == (20, 42 / 20, 10)
 
@@ -103,10 +103,10 @@ def test_statistics_of_summaries_are_those_of_their_level(store: SqlStore) -> No
     ref = session_with(store, 4)
     summarised(store, ref, 1, 1, 2, text="one two three")
     summarised(store, ref, 1, 3, 4, text="one")
-    figures = store.text_index.statistics(ref, ["one", "three"], level=1)
+    figures = store.text_index.statistics([ref], ["one", "three"], level=1)
     assert (figures.passages, figures.average_terms) == (2, 2.0)
     assert figures.document_frequency == {"one": 2, "three": 1}
-    assert store.text_index.statistics(ref, ["one"], level=2).passages == 0
+    assert store.text_index.statistics([ref], ["one"], level=2).passages == 0
 
 
 def test_an_edit_and_a_remake_change_what_is_found(store: SqlStore) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from langchain_tiered_memory.recall.chroma.index import ChromaIndex, VectorRow
+from langchain_tiered_memory.recall.chroma.index import ChromaIndex
+from langchain_tiered_memory.recall.vector_queue import PendingVector
 from tests.embedders import ScatteringEmbeddings
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ for line in sys.stdin:
 """
 
 
-def rows(numbers: Iterable[int]) -> list[VectorRow]:
+def rows(numbers: Iterable[int]) -> list[PendingVector]:
     return [
-        VectorRow(
+        PendingVector(
             id=number,
             text=f"passage number{number}",
             metadata={"session": 1, "level": 0, "seq": number, "track": "main", "at": float(number), "kind": ""},

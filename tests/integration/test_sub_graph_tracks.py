@@ -16,7 +16,6 @@ from langgraph.types import Command, Send, interrupt
 
 from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.context.layout import MARK
-from langchain_tiered_memory.integrations.graph.branches import copy_id
 from langchain_tiered_memory.integrations.graph.tracks import place_of
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from langchain_tiered_memory.integrations.nodes import (
@@ -381,19 +380,6 @@ async def test_a_sub_graph_with_a_checkpointer_of_its_own_keeps_its_track(call_s
             await runner.invoke(graph, ask(number), thread())
         assert memory.session("t").tracks() == ["main", "helper"]
         assert "Question 0:" in in_place(model.prompts[-1])
-
-
-def test_copies_that_an_older_database_has_of_a_list_are_known_and_not_stored_again() -> None:
-    model = answering()
-    with open_memory() as memory:
-        memory.session("t").add_messages(ask(0)["messages"])
-        old = ask(0)["messages"][0].model_copy(update={"id": copy_id("q0", "chat")})
-        memory.session("t", track="chat").add_messages([old])
-        graph = parent(chat_graph(memory, model, max_tokens=4000).compile(), saver=InMemorySaver())
-        for number in range(3):
-            graph.invoke(ask(number), thread())
-        said = memory.session("t", track="chat").messages()
-        assert [one.id for one in said] == [old.id, "a0", "q1", "a1", "q2", "a2"]
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)

@@ -120,7 +120,7 @@ def can_advance(inputs: Inputs, plan: ViewPlan) -> bool:
     """Whether a finished summary stands where the border could move to."""
     tree, track = inputs.runtime.store.tree, inputs.track
     found = tree.borders(inputs.ref, track=track, after=plan.border, limit=1)
-    if not found or found[0][2] >= inputs.required.recent.guard:
+    if not found or found[0][2] >= inputs.required.guard:
         return False
     blocked = tree.first_uncondensed(inputs.ref, track=track, after=plan.border)
     return blocked is None or found[0][2] < blocked
@@ -187,7 +187,7 @@ def _reason(packing: Packing) -> tuple[FailureReason, str]:
     """Why no summary could take the place of messages."""
     inputs = packing.inputs
     plan = packing.rendered.plan
-    waiting = [entry for entry in packing.rendered.tail if entry.seq < inputs.required.recent.guard]
+    waiting = [entry for entry in packing.rendered.tail if entry.seq < inputs.required.guard]
     if not waiting:
         return FailureReason.TOO_FEW_MESSAGES, NOTHING
     blocking = inputs.runtime.store.tree.first_unfinished(inputs.ref, track=inputs.track, after=plan.border)

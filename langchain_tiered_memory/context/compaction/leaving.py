@@ -59,11 +59,12 @@ def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[Ren
         critical = critical_groups(groups) | _of_priority(groups, 2) if not attempt else frozenset[int]()
         going = _leaving_first(groups, must_stay=required, room=room)
         going |= _selected(inputs, groups, must_stay=required, room=room)
-        rest = [group for group in groups if group.first_seq not in going]
-        going |= set(_window(inputs, rest, must_stay=required | critical, room=room, begins=rendered.plan.border == 0))
-        if critical and _tokens(groups, without=going) > room:
+        for spared in (critical, frozenset[int]()) if critical else (critical,):
             rest = [group for group in groups if group.first_seq not in going]
-            going |= set(_window(inputs, rest, must_stay=required, room=room, begins=rendered.plan.border == 0))
+            begins = rendered.plan.border == 0
+            going |= set(_window(inputs, rest, must_stay=required | spared, room=room, begins=begins))
+            if _tokens(groups, without=going) <= room:
+                break
         if not (going or earlier):
             break
         rendered, rows = _without(inputs, rendered, going, why="slid", earlier=earlier)
@@ -92,16 +93,15 @@ def _with_fewer_parts(inputs: Inputs, rendered: RenderedView, *, room: int) -> t
 
 def _required(inputs: Inputs, groups: Sequence[Group], *, since: int) -> frozenset[int]:
     """Groups that no step takes out of a view; `since`: that of the provider's compaction which it begins with."""
-    recent = inputs.required.recent
-    always = _of_priority(groups, 1)
+    required, always = inputs.required, _of_priority(groups, 1)
     return (
-        recent.held
+        required.held
         | {since}
         | _newest([group for group in groups if group.first_seq in always], room=inputs.policy.of("pinned"))
         | frozenset(
             group.first_seq
             for group in groups
-            if group.last_seq >= recent.guard or any(entry.pinned for entry in group.entries)
+            if group.last_seq >= required.guard or any(entry.pinned for entry in group.entries)
         )
     )
 
@@ -217,8 +217,8 @@ def pruning_plan(
         touches=touches,
         must_stay=_staying(inputs, groups, target=target, since=rendered.plan.since),
     )
-    pruned = prune(items, target_tokens=max(_pruning_room(rendered, target), 0), settings=runtime.settings.guard)
-    return tuple((one.key, one.reason) for one in pruned.dropped)
+    room = max(_pruning_room(rendered, target), 0)
+    return tuple(prune(items, target_tokens=room, settings=runtime.settings.guard).items())
 
 
 def _staying(inputs: Inputs, groups: Sequence[Group], *, target: int, since: int) -> frozenset[int]:
@@ -260,7 +260,7 @@ def _without(
         if group.first_seq not in told
     ]
     hidden = {*plan.left, *(group.first_seq for group in newer)}
-    users = [entry.seq for entry in inputs.required.recent.users if entry.seq < tail_from or entry.group in hidden]
+    users = [entry.seq for entry in inputs.required.users if entry.seq < tail_from or entry.group in hidden]
     smaller = replace(
         plan,
         items=(*plan.items, *(items[one] for one in items if one not in summary_ids_of(plan.items))),

@@ -28,6 +28,7 @@ from langchain_tiered_memory.context.packing import Need
 from langchain_tiered_memory.context.policy import no_room_beside
 from langchain_tiered_memory.models.chat_models import cached_price
 from langchain_tiered_memory.summaries.tree.condense import Wish
+from langchain_tiered_memory.text.truncation import most_fitting
 from langchain_tiered_memory.types.outcomes import ZONES, Alert, Zone
 
 if TYPE_CHECKING:
@@ -91,15 +92,9 @@ def fill_target(*, full: int, least: int, most: int, rates: Rates, extra_share: 
         rates: Prices and growth.
         extra_share: How much more than the least may cost.
     """
-    low, high = least, max(min(most, full - 1), least)
     bound = cost_of_turn(least, full, rates) * (1 + extra_share)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if cost_of_turn(middle, full, rates) <= bound:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    most = max(min(most, full - 1), least)
+    return most_fitting(most, lambda size: cost_of_turn(size, full, rates) <= bound, least=least)
 
 
 def pays_from(after: int, rates: Rates, *, extra_share: float = 0.0) -> int:
@@ -165,7 +160,7 @@ def _why(inputs: Inputs, start: RenderedView, need: Need) -> str:
         return why
     if need.zone is Zone.CRITICAL:
         return f"{used:,} of {window.limit:,} tokens are critical"
-    if start.plan.border >= inputs.required.recent.guard:
+    if start.plan.border >= inputs.required.guard:
         return ""
     last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
     if cache_ran_out(last, now=inputs.runtime.now(), settings=settings):

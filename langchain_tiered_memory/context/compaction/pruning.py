@@ -172,31 +172,6 @@ _IF_RELEVANT = 2
 _RANK: dict[Verdict, int] = {"always_prune": 0, "prune": 1, "undecided": 2, "essential": 3}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
-    """An item that leaves the context."""
-
-    key: int
-    reason: str
-    score: int
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
-    """What stays, what goes, and why."""
-
-    kept: tuple[int, ...]
-    """Keys, in the order in which the items were given."""
-    dropped: tuple[Dropped, ...]
-    """In the order in which they went."""
-    threshold: int
-    """The score at which it ended: every item that scores more is kept. Of those that score as much or less stay,
-    where there is space, the essential ones, then those of the matrix's second row, then the latest of the best."""
-    fits: bool
-    """Whether the target was reached; where not, only what is always kept is left."""
-
-
 def verdict(item: PruneItem) -> Verdict:  # noqa: PLR0911 - a line per branch
     """Where the pruning tree leads for one item. The matrix stands above it, but for what is kept if there is space."""
     if item.always_kept or item.category == "system":
@@ -218,7 +193,7 @@ def verdict(item: PruneItem) -> Verdict:  # noqa: PLR0911 - a line per branch
             assert_never(item.category)
 
 
-def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSettings) -> Pruned:
+def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSettings) -> dict[int, str]:
     """Choose what leaves a context so that the rest takes at most `target_tokens`.
 
     Deterministic: of equal scores, the older item goes first. Monotone: what a target keeps, a larger one keeps too.
@@ -227,11 +202,14 @@ def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSett
         items: What the context shows, oldest first.
         target_tokens: What all of it may take; `GuardSettings.prune_to` of the limit, less what is no item.
         settings: The threshold that a score has to exceed, and by how much it rises at a time.
+
+    Returns:
+        Keys of what leaves, in the order in which it does, and why. Where the rest is still too large, only what is
+        always kept is left of it.
     """
     left = sum(item.tokens for item in items)
     if left <= target_tokens:
-        kept = tuple(item.key for item in items)
-        return Pruned(kept=kept, dropped=(), threshold=settings.score_threshold, fits=True)
+        return {}
     scores = {item.key: score(item) for item in items}
     verdicts = {item.key: verdict(item) for item in items}
     leaving = sorted(
@@ -239,7 +217,7 @@ def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSett
         key=lambda item: (_RANK[verdicts[item.key]], -item.priority, scores[item.key], -item.age_minutes, item.key),
     )
     threshold = settings.score_threshold
-    dropped: list[Dropped] = []
+    dropped: dict[int, str] = {}
     for item in leaving:
         if left <= target_tokens and verdicts[item.key] != "always_prune":
             break
@@ -247,15 +225,8 @@ def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSett
         if _RANK[verdicts[item.key]] > 1:
             threshold = _raised(threshold, points, settings.score_step)
         left -= item.tokens
-        reason = _reason(item, verdicts[item.key], points, threshold)
-        dropped.append(Dropped(key=item.key, reason=reason, score=points, tokens=item.tokens))
-    gone = {one.key for one in dropped}
-    return Pruned(
-        kept=tuple(item.key for item in items if item.key not in gone),
-        dropped=tuple(dropped),
-        threshold=threshold,
-        fits=left <= target_tokens,
-    )
+        dropped[item.key] = _reason(item, verdicts[item.key], points, threshold)
+    return dropped
 
 
 def _raised(threshold: int, points: int, step: int) -> int:

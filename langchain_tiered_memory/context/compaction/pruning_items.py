@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.pruning import PruneItem, named_kind
 from langchain_tiered_memory.context.compaction.pruning_reads import RECENT_GROUPS, read_groups
@@ -44,7 +43,6 @@ class RunFacts:
     """Places of user messages, latest first."""
     description: int | None
     """Place of what says what is to be done."""
-    must_stay: frozenset[int] = frozenset()
 
     def task_of(self, group: Group) -> str | None:
         """The task that a group belongs to."""
@@ -79,7 +77,6 @@ def run_facts(
     tasks: Sequence[Task],
     current_task: str | None,
     touches: Sequence[FileAccess],
-    must_stay: frozenset[int] = frozenset(),
 ) -> RunFacts:
     """Look at all groups together; the arguments are those of `prune_items`."""
     known = {task.id: task for task in tasks}
@@ -101,7 +98,6 @@ def run_facts(
         listing=max(listings, default=None),
         users=tuple(reversed(users)),
         description=_description(readings, current, users),
-        must_stay=must_stay,
     )
 
 
@@ -143,21 +139,6 @@ RECENT_MINUTES = 120.0
 """Where no task tells: as long as age gives points."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
-    """A group with what its place in the run makes of it."""
-
-    at: int
-    reading: GroupReading
-    named: NamedKind | None
-    task: str | None
-    bond: Bond
-    category: Category
-    relevant: bool
-    tasks_ago: int | None
-    """How many tasks were finished since its own; `None` where that is not finished, or it has none."""
-
-
 def prune_items(
     groups: Sequence[Group],
     *,
@@ -179,47 +160,34 @@ def prune_items(
         must_stay: `first_seq` of groups that the caller needs; pinned ones are added.
     """
     readings = read_groups(groups)
-    run = run_facts(readings, now=now, tasks=tasks, current_task=current_task, touches=touches, must_stay=must_stay)
-    return [_item(_place(at, reading, run), run) for at, reading in enumerate(readings)]
+    run = run_facts(readings, now=now, tasks=tasks, current_task=current_task, touches=touches)
+    return [_item(at, reading, run, must_stay=must_stay) for at, reading in enumerate(readings)]
 
 
-def _item(placed: _Placed, run: RunFacts) -> PruneItem:
-    group = placed.reading.group
-    priority, reason = next(
-        ((priority, reason) for priority, reason, holds in MATRIX if holds(placed, run)), (3, "old_task_history")
-    )
+def _item(at: int, reading: GroupReading, run: RunFacts, *, must_stay: frozenset[int]) -> PruneItem:
+    group = reading.group
+    named = next((kind for entry in group.entries if (kind := named_kind(entry.kind))), None)
+    task = run.task_of(group)
+    known = run.tasks.get(task) if task is not None else None
+    bond = _bond(reading, task, run)
+    # How many tasks were finished since its own, where that is finished.
+    ago = run.finished - known.number if known is not None and known.state == "finished" else None
+    category = _category(at, reading, named, task=task, tasks_ago=ago, run=run)
+    priority, reason = _row_of_matrix(at, reading, named, run, task=task, ago=ago, bond=bond, category=category)
     return PruneItem(
         key=group.first_seq,
         tokens=group.tokens,
-        category=placed.category,
-        kind=_content_kind(placed, run),
-        task=placed.task,
+        category=category,
+        kind=_content_kind(at, reading, named, run, task=task, category=category),
+        task=task,
         age_minutes=max(0.0, run.now - group.entries[-1].at) / 60,
-        references=placed.reading.references,
-        bond=placed.bond,
-        relevant=placed.relevant,
-        referenced_recently=placed.reading.referenced_recently,
+        references=reading.references,
+        bond=bond,
+        relevant=bond != "none" or bool(reading.names & {path.casefold() for path in run.active_files}),
+        referenced_recently=reading.referenced_recently,
         priority=priority,
         reason=reason,
-        must_stay=group.first_seq in run.must_stay or any(entry.pinned for entry in group.entries),
-    )
-
-
-def _place(at: int, reading: GroupReading, run: RunFacts) -> _Placed:
-    named = next((kind for entry in reading.group.entries if (kind := named_kind(entry.kind))), None)
-    task = run.task_of(reading.group)
-    known = run.tasks.get(task) if task is not None else None
-    bond = _bond(reading, task, run)
-    ago = run.finished - known.number if known is not None and known.state == "finished" else None
-    return _Placed(
-        at=at,
-        reading=reading,
-        named=named,
-        task=task,
-        bond=bond,
-        category=_category(at, reading, named, task=task, tasks_ago=ago, run=run),
-        relevant=bond != "none" or bool(reading.names & {path.casefold() for path in run.active_files}),
-        tasks_ago=ago,
+        must_stay=group.first_seq in must_stay or any(entry.pinned for entry in group.entries),
     )
 
 
@@ -251,7 +219,9 @@ def _category(
     return "recent_history" if age < RECENT_MINUTES else "old_history"
 
 
-def _content_kind(placed: _Placed, run: RunFacts) -> ContentKind:
+def _content_kind(
+    at: int, reading: GroupReading, named: NamedKind | None, run: RunFacts, *, task: str | None, category: Category
+) -> ContentKind:
     by_name: dict[NamedKind, ContentKind] = {
         "system": "system_prompt",
         "task": "current_task",
@@ -261,46 +231,52 @@ def _content_kind(placed: _Placed, run: RunFacts) -> ContentKind:
         "feedback": "recent_feedback",
         "examples": "examples",
     }
-    if placed.category == "system":
+    if category == "system":
         return "system_prompt"
-    if placed.named in by_name and run.belongs(placed.task):
-        return by_name[placed.named]
-    if placed.at == run.description:
+    if named in by_name and run.belongs(task):
+        return by_name[named]
+    if at == run.description:
         return "current_task"
-    if placed.reading.paths & run.active_files:
+    if reading.paths & run.active_files:
         return "active_code"
-    return "recent_feedback" if placed.at in run.users[:FEEDBACK_ITEMS] else "task_history"
+    return "recent_feedback" if at in run.users[:FEEDBACK_ITEMS] else "task_history"
 
 
-Row: TypeAlias = tuple["Priority", str, Callable[[_Placed, RunFacts], bool]]
-
-MATRIX: tuple[Row, ...] = (
-    (1, "system_role_prompt", lambda one, _: one.category == "system"),
-    (1, "current_task_description", lambda one, run: one.at == run.description),
-    (1, "current_task_description", lambda one, run: one.named == "task" and run.belongs(one.task)),
-    (1, "current_task_acceptance_criteria", lambda one, run: one.named == "criteria" and run.belongs(one.task)),
-    (1, "active_file_being_edited", lambda one, run: one.at == run.showing),
-    (1, "active_file_being_edited", lambda one, run: one.named == "active_file" and run.belongs(one.task)),
-    (1, "last_3_user_messages", lambda one, run: one.at in run.users[:USER_MESSAGES_KEPT]),
-    (1, "critical_error_context", lambda one, run: one.at == run.error),
-    (1, "critical_error_context", lambda one, run: one.named == "error" and run.belongs(one.task)),
-    (4, "completed_task_details", lambda one, _: one.tasks_ago is not None and one.tasks_ago >= TASKS_UNTIL_PRUNED),
-    (4, "completed_task_details", lambda one, _: one.named == "finished"),
-    (4, "resolved_error", lambda one, _: one.reading.resolved or one.named == "resolved"),
-    (4, "deprecated_context", lambda one, _: one.named == "deprecated"),
-    (4, "temporary_debug_info", lambda one, _: one.named == "debug"),
-    (4, "redundant_information", lambda one, _: one.reading.repeated or one.named == "redundant"),
-    (3, "old_task_history", lambda one, _: one.named == "old_history"),
-    (3, "success_metrics", lambda one, _: one.named == "metric"),
-    (3, "project_guidelines", lambda one, _: one.named == "guideline"),
-    (3, "example_code_snippets", lambda one, _: one.named == "examples"),
-    (3, "documentation_links", lambda one, _: one.named == "link"),
-    (2, "active_pr_context", lambda one, _: one.named == "pull_request"),
-    (2, "dependency_information", lambda one, _: one.named == "dependency" or one.bond == "dependency"),
-    (2, "current_file_structure", lambda one, run: one.named == "structure" or one.at == run.listing),
-    (2, "recent_feedback", lambda one, run: one.named == "feedback" or one.at in run.users[:FEEDBACK_ITEMS]),
-    (2, "recent_task_history", lambda one, _: one.category in ("current_task", "recent_history")),
-    (2, "recent_task_history", lambda one, _: one.named == "recent_history"),
-    (3, "old_task_history", lambda _, __: True),
-)
-"""The priority matrix: the first row that holds places a group. What must be kept stands before what must go."""
+def _row_of_matrix(
+    at: int,
+    reading: GroupReading,
+    named: NamedKind | None,
+    run: RunFacts,
+    *,
+    task: str | None,
+    ago: int | None,
+    bond: Bond,
+    category: Category,
+) -> tuple[Priority, str]:
+    """The first row of the priority matrix that holds. What must be kept stands before what must go."""
+    own = named if run.belongs(task) else None
+    rows: tuple[tuple[Priority, str, bool], ...] = (
+        (1, "system_role_prompt", category == "system"),
+        (1, "current_task_description", at == run.description or own == "task"),
+        (1, "current_task_acceptance_criteria", own == "criteria"),
+        (1, "active_file_being_edited", at == run.showing or own == "active_file"),
+        (1, "last_3_user_messages", at in run.users[:USER_MESSAGES_KEPT]),
+        (1, "critical_error_context", at == run.error or own == "error"),
+        (4, "completed_task_details", named == "finished" or (ago is not None and ago >= TASKS_UNTIL_PRUNED)),
+        (4, "resolved_error", reading.resolved or named == "resolved"),
+        (4, "deprecated_context", named == "deprecated"),
+        (4, "temporary_debug_info", named == "debug"),
+        (4, "redundant_information", reading.repeated or named == "redundant"),
+        (3, "old_task_history", named == "old_history"),
+        (3, "success_metrics", named == "metric"),
+        (3, "project_guidelines", named == "guideline"),
+        (3, "example_code_snippets", named == "examples"),
+        (3, "documentation_links", named == "link"),
+        (2, "active_pr_context", named == "pull_request"),
+        (2, "dependency_information", named == "dependency" or bond == "dependency"),
+        (2, "current_file_structure", named == "structure" or at == run.listing),
+        (2, "recent_feedback", named == "feedback" or at in run.users[:FEEDBACK_ITEMS]),
+        (2, "recent_task_history", named == "recent_history" or category in ("current_task", "recent_history")),
+        (3, "old_task_history", True),
+    )
+    return next((priority, reason) for priority, reason, holds in rows if holds)

@@ -10,7 +10,6 @@ Advice is what the threshold would be had each lesson been followed; asking twic
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.events import EventName
@@ -38,20 +37,13 @@ INHERITS = -1.0
 """A profile's threshold that stands for the global one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threshold:
-    """At how full a window a view is condensed."""
-
-    percent: float
-    """Of the window, 5 to 100 (or within the bounds that were set)."""
-    warning: str | None = None
-    """What was set or answered that cannot be used; to be said once."""
-
-
 def threshold_of(
     settings: ThresholdSettings, *, profile: str | None, resolved: float | None, advice: ThresholdAdvice | None
-) -> Threshold:
+) -> tuple[float, str]:
     """The threshold of a request: a resolver's answer, else (when switched on) the advice, else what is set.
+
+    In percent of the window, 5 to 100 (or within the bounds that were set); and what was set or answered that cannot
+    be used, to be said once.
 
     Args:
         settings: What is set, and the bounds.
@@ -71,7 +63,7 @@ def threshold_of(
                 f"the threshold resolver said {resolved!r} percent, which is not within {_BOUNDS}: "
                 f"{percent:g} percent is used"
             )
-    return Threshold(percent=percent, warning="; ".join(warnings) or None)
+    return percent, "; ".join(warnings)
 
 
 def configured_percent(settings: ThresholdSettings, *, profile: str | None) -> float:
@@ -253,10 +245,10 @@ def percent_for(inputs: Inputs, *, used: int, zone: Zone) -> float:
         )
         runtime.store.database.end_snapshot()  # a resolver is somebody else's code, in a thread of its own
         resolved = runtime.condenser.views.resolve_threshold(asked)
-    threshold = threshold_of(settings, profile=profile, resolved=resolved, advice=learnt)
-    if threshold.warning is not None and runtime.view_cache.first_time(threshold.warning):
-        runtime.report(EventName.THRESHOLD_UNUSABLE, threshold.warning, session_id=inputs.ref.session_id)
-    return threshold.percent
+    percent, warning = threshold_of(settings, profile=profile, resolved=resolved, advice=learnt)
+    if warning and runtime.view_cache.first_time(warning):
+        runtime.report(EventName.THRESHOLD_UNUSABLE, warning, session_id=inputs.ref.session_id)
+    return percent
 
 
 def advised(

@@ -27,41 +27,17 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
-    """A section that every context has, as far as there is something to show."""
-
-    share: Callable[[Settings], float]
-    """Of `max_tokens`, from the settings."""
-    about: str
-    is_replaceable: bool = True
-
-
-BUILT_IN: Mapping[str, BuiltIn] = {
-    "user_queries": BuiltIn(
-        lambda settings: settings.context.shares.user_queries,
-        "the last user messages that the recent part no longer shows",
-    ),
-    "recent_turns": BuiltIn(
-        lambda settings: settings.context.shares.recent_turns,
-        "the least that recent messages get",
-        is_replaceable=False,
-    ),
-    "code_results": BuiltIn(
-        lambda settings: settings.context.shares.code_results, "recalled messages that are code or tool output"
-    ),
-    "semantic_results": BuiltIn(
-        lambda settings: settings.context.recall_share, "recalled messages and what stands beside them"
-    ),
-    "level_1_summaries": BuiltIn(
-        lambda settings: settings.context.shares.level_1_summaries, "level-1 summaries that answer the question"
-    ),
-    "files": BuiltIn(
-        lambda settings: settings.files.share if settings.files.enabled else 0.0,
-        "files that were read or changed, where nothing shown names them",
-    ),
+BUILT_IN: Mapping[str, Callable[[Settings], float]] = {
+    "user_queries": lambda settings: settings.context.shares.user_queries,
+    "recent_turns": lambda settings: settings.context.shares.recent_turns,
+    "code_results": lambda settings: settings.context.shares.code_results,
+    "semantic_results": lambda settings: settings.context.recall_share,
+    "level_1_summaries": lambda settings: settings.context.shares.level_1_summaries,
+    "files": lambda settings: settings.files.share if settings.files.enabled else 0.0,
 }
-"""The sections of the design, by name. Registering one's own of the same name takes its place."""
+"""The sections of the design with their shares of `max_tokens`. Registering one's own of a name takes its place."""
+_NEVER_REPLACED = "recent_turns"
+"""The messages themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +53,20 @@ class SectionInfo:
 class ChosenSections:
     """The registered sections of one request."""
 
-    own: tuple[ContextSection, ...] = ()
-    shares: tuple[float, ...] = ()
+    kept: tuple[tuple[ContextSection, float], ...] = ()
+    """With the share of each."""
     version: int = 0
     """Another one for every change."""
 
     @property
+    def own(self) -> tuple[ContextSection, ...]:
+        """The sections themselves."""
+        return tuple(one for one, _ in self.kept)
+
+    @property
     def share(self) -> float:
         """Of all of them together."""
-        return sum(self.shares)
+        return sum(share for _, share in self.kept)
 
     @property
     def replaced(self) -> frozenset[str]:
@@ -125,8 +106,7 @@ class SectionRegistry:
         """
         name, share = _checked(section)
         with self._lock:
-            kept = {one.name: (one, at) for one, at in zip(self._chosen.own, self._chosen.shares, strict=True)}
-            kept[name] = (section, share)
+            kept = {one.name: (one, at) for one, at in self._chosen.kept} | {name: (section, share)}
             total = sum(at for _, at in kept.values())
             if total > NUMBERS.own_sections_share:
                 msg = (
@@ -144,7 +124,7 @@ class SectionRegistry:
             SectionError: when none of that name is registered.
         """
         with self._lock:
-            kept = {one.name: (one, at) for one, at in zip(self._chosen.own, self._chosen.shares, strict=True)}
+            kept = {one.name: (one, at) for one, at in self._chosen.kept}
             if kept.pop(name, None) is None:
                 msg = f"no section {name!r} is registered: {', '.join(kept) or 'none'}"
                 raise SectionError(msg)
@@ -154,16 +134,11 @@ class SectionRegistry:
     def listed(self, settings: Settings) -> tuple[SectionInfo, ...]:
         """All sections with their shares, the built-in ones first."""
         chosen = self.chosen
-        built_in = (
-            SectionInfo(name=name, share=one.share(settings), is_built_in=True)
-            for name, one in BUILT_IN.items()
-            if name not in chosen.replaced
+        built_in = {name: share(settings) for name, share in BUILT_IN.items() if name not in chosen.replaced}
+        return (
+            *(SectionInfo(name=name, share=share, is_built_in=True) for name, share in built_in.items()),
+            *(SectionInfo(name=one.name, share=share, is_built_in=False) for one, share in chosen.kept),
         )
-        own = (
-            SectionInfo(name=one.name, share=share, is_built_in=False)
-            for one, share in zip(chosen.own, chosen.shares, strict=True)
-        )
-        return (*built_in, *own)
 
     @property
     def chosen(self) -> ChosenSections:
@@ -172,11 +147,7 @@ class SectionRegistry:
             return self._chosen
 
     def _choose(self, kept: Mapping[str, tuple[ContextSection, float]]) -> None:
-        self._chosen = ChosenSections(
-            own=tuple(one for one, _ in kept.values()),
-            shares=tuple(share for _, share in kept.values()),
-            version=self._chosen.version + 1,
-        )
+        self._chosen = ChosenSections(kept=tuple(kept.values()), version=self._chosen.version + 1)
 
     def _say(self, name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values
         del name  # what fails here is a section, whatever the caller calls it
@@ -195,7 +166,7 @@ def _checked(section: ContextSection) -> tuple[str, float]:
         most = NUMBERS.own_sections_share
         msg = f"the share of the section {name!r} is {share!r}: it must be above 0 and at most {most}"
         raise SectionError(msg)
-    if name in BUILT_IN and not BUILT_IN[name].is_replaceable:
+    if name == _NEVER_REPLACED:
         msg = (
             f"{name!r} cannot be replaced: it is the messages themselves; a view of your own (`context.views`) says "
             "how many of them stay"

@@ -15,6 +15,8 @@ from langchain_tiered_memory.runs.file_list import accessed_files
 from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, is_unchanged, kept_place
 from langchain_tiered_memory.summaries.engine.extension_calls import Given
 from langchain_tiered_memory.summaries.rendering import section_block
+from langchain_tiered_memory.text.truncation import most_fitting
+from langchain_tiered_memory.types.contexts import Section
 from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import LeftOut
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.extensions import ContextSection
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.contexts import Source
     from langchain_tiered_memory.types.files import KeptFile, Tier
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, SessionRef
     from langchain_tiered_memory.types.runs import FileAccess
@@ -114,27 +115,13 @@ _SLACK_TOKENS = 2
 """Blocks may count as a little more together than apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenderedSection:
-    """A section as it is shown."""
-
-    name: str
-    cap: int
-    text: str = ""
-    """Fenced; empty where nothing is shown."""
-    tokens: int = 0
-    left_out: tuple[LeftOut, ...] = ()
-    sources: tuple[Source, ...] = ()
-    """What it rests on that stands in other sessions."""
-
-
-def as_standing(section: RenderedSection) -> RenderedSection:
+def as_standing(section: Section) -> Section:
     """A section whose very text stands before an earlier question, as the last that was shown of it."""
     left = LeftOut(what=section.name, reason="stands already, before an earlier question", tokens=section.tokens)
     return replace(section, text="", tokens=0, left_out=(*section.left_out, left))
 
 
-def render_sections(inputs: Inputs, pieces: Sequence[Piece], *, room: int) -> tuple[RenderedSection, ...]:
+def render_sections(inputs: Inputs, pieces: Sequence[Piece], *, room: int) -> tuple[Section, ...]:
     """What the registered sections say.
 
     Args:
@@ -143,13 +130,13 @@ def render_sections(inputs: Inputs, pieces: Sequence[Piece], *, room: int) -> tu
         room: What is left for all of them.
     """
     runtime, chosen, request = inputs.runtime, inputs.sections, inputs.request
-    if not chosen.own or request.view == "minimal":
+    if not chosen.kept or request.view == "minimal":
         return ()
     runtime.store.database.end_snapshot()  # they are somebody else's code, in a thread of its own
     user = None if request.alone else request.user
     reads = SectionReads(runtime=runtime, ref=inputs.ref, track=request.track, off=inputs.off, user=user)
-    found: list[RenderedSection] = []
-    for section, share in zip(chosen.own, chosen.shares, strict=True):
+    found: list[Section] = []
+    for section, share in chosen.kept:
         cap = min(round(share * inputs.policy.total), room)
         question = SectionQuestion(
             session_id=inputs.ref.session_id,
@@ -168,7 +155,7 @@ def render_sections(inputs: Inputs, pieces: Sequence[Piece], *, room: int) -> tu
     return tuple(found)
 
 
-def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuestion, *, cap: int) -> RenderedSection:
+def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuestion, *, cap: int) -> Section:
     name = section.name
     if question.room_tokens < 1:
         return _without(name, cap, "no room is left")
@@ -189,12 +176,12 @@ def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuesti
         return (
             _without(name, cap, "its first line is longer than its room")
             if is_cut
-            else RenderedSection(name=name, cap=cap)
+            else Section(name=name, tokens=0, cap=cap)
         )
     block = section_block(name, text)
     left = (LeftOut(what=name, reason="longer than its share: cut at the end of a line", tokens=0),) if is_cut else ()
     tokens = _tokens(runtime, name, text)
-    return RenderedSection(name=name, cap=cap, text=block, tokens=tokens, left_out=left, sources=sources)
+    return Section(name=name, cap=cap, text=block, tokens=tokens, left_out=left, sources=sources)
 
 
 def _within(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
@@ -202,19 +189,16 @@ def _within(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
     if fits(text):
         return text, False
     lines = text.splitlines()
-    low, high = 0, len(lines) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits("\n".join(lines[:middle])) else (low, middle - 1)
-    return "\n".join(lines[:low]), True
+    most = most_fitting(len(lines) - 1, lambda count: fits("\n".join(lines[:count])))
+    return "\n".join(lines[:most]), True
 
 
 def _tokens(runtime: Runtime, name: str, text: str) -> int:
     return runtime.counter.count_text(section_block(name, text)) + 1
 
 
-def _without(name: str, cap: int, why: str) -> RenderedSection:
-    return RenderedSection(name=name, cap=max(cap, 0), left_out=(LeftOut(what=name, reason=why, tokens=0),))
+def _without(name: str, cap: int, why: str) -> Section:
+    return Section(name=name, tokens=0, cap=max(cap, 0), left_out=(LeftOut(what=name, reason=why, tokens=0),))
 
 
 def _as_text(answer: object) -> tuple[str | SectionText | None] | None:

@@ -42,9 +42,7 @@ def with_shorter_held(inputs: Inputs, rendered: RenderedView) -> RenderedView:
         entry.seq: most - OVERHEAD_TOKENS
         for entry in rendered.tail
         if entry.calls and entry.group in plan.kept and entry.seq < plan.tail_from and entry.tokens > most
-        if entry.group != plan.since
-        and entry.group < inputs.required.recent.guard
-        and not _is_answered(rendered, entry.group)
+        if entry.group != plan.since and entry.group < inputs.required.guard and not _is_answered(rendered, entry.group)
     }
     if not long:
         return rendered

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,36 +33,11 @@ from langchain_tiered_memory.summaries.tree.cover import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.records import Group, Summary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Barred:
-    """What a view does not show, as its summaries see it."""
-
-    off: tuple[int, ...]
-    """Numbers of the messages that are not shown, ascending."""
-    counts: Mapping[str, int]
-    """How many of them each level-1 summary stands for, by id."""
-    only_track: str | None = None
-    """The one track that is shown; `None` where all are."""
-
-    def of(self, summary: Summary) -> int:
-        """How many such messages a summary stands for.
-
-        Above level 1 it is 1 for any number: such a summary merges tracks, and what its span holds may not be its own.
-        """
-        if summary.level == 1:
-            is_other = self.only_track is not None and summary.track != self.only_track
-            return summary.entry_count if is_other else self.counts.get(summary.id, 0)
-        if self.only_track is not None:
-            return 1
-        at = bisect_left(self.off, summary.first_seq)
-        return int(at < len(self.off) and self.off[at] <= summary.last_seq)
 
 
 _ROOTS = 400
@@ -79,14 +55,37 @@ class CoverParts:
     """Reads, renders and counts what one cover is made of; each summary once."""
 
     inputs: Inputs
-    barred: Barred = field(init=False)
-    """Which summaries must not be shown."""
+    off: list[int] = field(init=False)
+    """Numbers of the messages that are not shown, ascending."""
+    counts: Counter[str] = field(init=False)
+    """How many of them each level-1 summary stands for, by id."""
+    only_track: str | None = None
+    """The one track that is shown; `None` where all are."""
     choices: dict[str, Choice] = field(default_factory=dict)
     opened: dict[str, list[Choice]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Read what is not shown."""
-        self.barred = _barred_from(self.inputs)
+        inputs, transcript = self.inputs, self.inputs.runtime.store.transcript
+        self.off = sorted(inputs.off)
+        hidden = transcript.by_seq(inputs.ref, self.off) if self.off else ()
+        self.counts = Counter(one.summary_id for one in hidden if one.summary_id is not None)
+        # Summaries above level 1 merge tracks: where the session has one alone, they are its own.
+        if inputs.alone and set(transcript.tracks(inputs.ref)) != {inputs.track}:
+            self.only_track = inputs.track
+
+    def barred(self, summary: Summary) -> int:
+        """How many messages that are not shown a summary stands for.
+
+        Above level 1 it is 1 for any number: such a summary merges tracks, and what its span holds may not be its own.
+        """
+        if summary.level == 1:
+            is_other = self.only_track is not None and summary.track != self.only_track
+            return summary.entry_count if is_other else self.counts[summary.id]
+        if self.only_track is not None:
+            return 1
+        at = bisect_left(self.off, summary.first_seq)
+        return int(at < len(self.off) and self.off[at] <= summary.last_seq)
 
     def up_to(self, border: int, *, beside: Sequence[Node] = ()) -> list[Choice | Joint | Gap]:
         """Everything up to `border`: its highest summaries, and lines for messages that none tells of.
@@ -105,7 +104,7 @@ class CoverParts:
         while waiting:
             deeper: list[str] = []
             for one in waiting:
-                touched = self.barred.of(one)
+                touched = self.barred(one)
                 if one.id in shown:
                     continue
                 if one.level > 1 and (touched or one.last_seq > border or _stands_above(one, beside)):
@@ -199,10 +198,7 @@ class CoverParts:
     def may_stand(self, summary: Summary | None, border: int) -> bool:
         """Whether a summary may be shown up to `border`."""
         return (
-            summary is not None
-            and summary.state.finished
-            and summary.last_seq <= border
-            and not self.barred.of(summary)
+            summary is not None and summary.state.finished and summary.last_seq <= border and not self.barred(summary)
         )
 
     def read(self, summary_ids: Sequence[str]) -> None:
@@ -219,7 +215,7 @@ class CoverParts:
         """
         tree, ref = self.inputs.runtime.store.tree, self.inputs.ref
         spans = tree.roots_before(ref, up_to=min(one.last_seq for one in read), without={one.id for one in read})
-        if self.barred.off or self.barred.only_track is not None:
+        if self.off or self.only_track is not None:
             return self.inputs.library.add(tree.by_id(ref, [one.id for one in spans])), []
         inside = [one for one in spans if one.last_seq <= border]
         self.read([one.id for one in inside[-_TOPICS_OF:]])
@@ -245,18 +241,6 @@ def _stands_above(summary: Summary, nodes: Sequence[Node]) -> bool:
         node.level < summary.level and summary.first_seq <= node.first_seq and node.last_seq <= summary.last_seq
         for node in nodes
     )
-
-
-def _barred_from(inputs: Inputs) -> Barred:
-    """Which summaries stand for messages that this view does not show."""
-    counts: dict[str, int] = {}
-    off = sorted(inputs.off)
-    for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, off) if off else ():
-        if entry.summary_id is not None:
-            counts[entry.summary_id] = counts.get(entry.summary_id, 0) + 1
-    # Summaries above level 1 merge tracks: where the session has one alone, they are its own.
-    others = inputs.alone and set(inputs.runtime.store.transcript.tracks(inputs.ref)) != {inputs.track}
-    return Barred(off=tuple(off), counts=counts, only_track=inputs.track if others else None)
 
 
 _LEAST_SUMMARY_TOKENS = 32
@@ -297,7 +281,7 @@ def selected_cover(inputs: Inputs, *, border: int, room: int) -> tuple[CoverItem
     top: Node | None = None
     for level in range(tree.height(inputs.ref) - 1, 2, -1):
         found = library.add(tree.newest(inputs.ref, level=level, up_to=border, limit=1))
-        if found and not parts.barred.of(found[0]):
+        if found and not parts.barred(found[0]):
             top = parts.whole(found[0])
             break
     at_most = room // _LEAST_SUMMARY_TOKENS + 1
@@ -305,8 +289,8 @@ def selected_cover(inputs: Inputs, *, border: int, room: int) -> tuple[CoverItem
     level_1 = library.add(tree.newest(inputs.ref, level=1, up_to=border, limit=at_most))
     chosen = selected(
         top,
-        [parts.whole(one) for one in level_2 if not parts.barred.of(one)],
-        [parts.whole(one) for one in level_1 if not parts.barred.of(one)],
+        [parts.whole(one) for one in level_2 if not parts.barred(one)],
+        [parts.whole(one) for one in level_1 if not parts.barred(one)],
         room=room,
         before_facts=room + inputs.policy.of("facts") + inputs.policy.queries,
         threshold=settings.selection_threshold_tokens,
@@ -332,7 +316,7 @@ def cover_of_levels(inputs: Inputs, *, border: int, cap: int, levels: tuple[int,
         mine = [
             one
             for one in found
-            if not parts.barred.of(one)
+            if not parts.barred(one)
             and (level == max(levels) or not parts.may_stand(above.get(one.parent_id or ""), border))
         ]
         wanted += mine
@@ -393,7 +377,7 @@ def summarised_groups(inputs: Inputs, groups: Sequence[Group]) -> dict[int, Node
     shown = {
         one: parts.choice(known[one]).briefest
         for one in ids
-        if one in known and known[one].state.finished and not parts.barred.of(known[one])
+        if one in known and known[one].state.finished and not parts.barred(known[one])
     }
     return {seq: shown[one] for seq, one in mine.items() if one in shown}
 

@@ -43,10 +43,10 @@ def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
         facts = _facts(inputs, appended, border)
     skip, tail_from = _overlap(border, found)
     since = previous.since if previous is not None else 0
-    queries = tuple(entry.seq for entry in inputs.required.recent.users if since < entry.seq < tail_from)
+    queries = tuple(entry.seq for entry in inputs.required.users if since < entry.seq < tail_from)
     # A call that waits for its result, or just got it, is shown, though everything around it is condensed; so is what
     # the provider compacted, which stands for all before it.
-    kept = {seq for seq in (*inputs.required.recent.held, since) if max(since, 1) <= seq < tail_from}
+    kept = {seq for seq in (*inputs.required.held, since) if max(since, 1) <= seq < tail_from}
     return ViewPlan(
         border=border,
         tail_from=tail_from,
@@ -97,7 +97,7 @@ def _answered(inputs: Inputs) -> Answered | None:
         )
         return [one for one in read if one.seq not in inputs.off][:limit]
 
-    before = [one for user in inputs.required.recent.users for one in said(1, up_to=user.seq - 1)]
+    before = [one for user in inputs.required.users for one in said(1, up_to=user.seq - 1)]
     if not any(one.role == "assistant" and not one.calls for one in before):
         return None
     return "at work" if any(one.calls for one in said(_FIRST_STEPS)) else "in talk"
@@ -108,7 +108,7 @@ def _next_border(inputs: Inputs, *, floor: int) -> tuple[int, list[tuple[str, in
     tree, ref, track = inputs.runtime.store.tree, inputs.ref, inputs.track
     wanted = _keep_from(inputs)
     blocked = tree.first_uncondensed(ref, track=track, after=floor)
-    guard = inputs.required.recent.guard
+    guard = inputs.required.guard
     limit = guard if blocked is None else min(guard, blocked)
     near = tree.borders(ref, track=track, after=max(wanted - 2, floor), limit=_PAGE)
     chosen = next((last for _, _, last in near if last < limit), None)

@@ -220,7 +220,7 @@ def _queries(inputs: Inputs, seqs: Sequence[int]) -> list[Entry]:
 def in_order(inputs: Inputs, seqs: Sequence[int]) -> list[Entry]:
     """Messages by their numbers, as these stand; those that are gone are left out. Each is read once in a request."""
     known = inputs.library.users
-    known |= {entry.seq: entry for entry in inputs.required.recent.users}
+    known |= {entry.seq: entry for entry in inputs.required.users}
     missing = [seq for seq in seqs if seq not in known]
     if missing:
         found = {entry.seq: entry for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, missing)}

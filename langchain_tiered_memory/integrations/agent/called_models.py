@@ -142,16 +142,6 @@ def _with(config: RunnableConfig, handler: BaseCallbackHandler) -> RunnableConfi
     return cast("RunnableConfig", {**config, "callbacks": [*(callbacks or ()), handler]})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """A request as it was sent."""
-
-    raw_tokens: int
-    """Of all of it, as we count."""
-    behind: int
-    """Tokens of it that others added to what they were handed, as the provider bills them."""
-
-
 def aside_of(runtime: Runtime, session: Session, model: str | None) -> Aside:
     """What is known of earlier requests of this track to that model."""
     known: Aside | None = runtime.view_cache.aside((session.session_id, session.track, model))
@@ -172,20 +162,25 @@ def keep_aside(runtime: Runtime, session: Session, model: str | None, aside: Asi
         )
 
 
-def measured(runtime: Runtime, prepared: Prepared, handed: Sequence[BaseMessage], tools: Sequence[Any]) -> Measured:
-    """What the model was sent; what was handed on, where its call was not seen."""
+def measured(
+    runtime: Runtime, prepared: Prepared, handed: Sequence[BaseMessage], tools: Sequence[Any]
+) -> tuple[int, int]:
+    """Tokens of what the model was sent, as we count; and of them what others added, as the provider bills it.
+
+    Where its call was not seen, of what was handed on.
+    """
     context = prepared.context
     ratio = context.tokens / context.raw_tokens if context.raw_tokens else 1.0
     count = runtime.counter.count_message
     own = _beyond(context.messages, handed, count)
     call = _of(prepared.asked.called.calls, handed)
     if call is None:
-        return Measured(raw_tokens=context.raw_tokens + own, behind=0)
+        return context.raw_tokens + own, 0
     added = _beyond(handed, call.messages, count)
     if call.tools is not None and len(call.tools) > len(tools):
         added += runtime.counter.count_tools(call.tools) - runtime.counter.count_tools(tools)
     raw = max(context.raw_tokens + own + added, 1)
-    return Measured(raw_tokens=raw, behind=max(round(added * ratio), 0))
+    return raw, max(round(added * ratio), 0)
 
 
 def _beyond(before: Sequence[BaseMessage], after: Sequence[BaseMessage], count: Callable[[BaseMessage], int]) -> int:

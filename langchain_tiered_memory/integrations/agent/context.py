@@ -13,7 +13,6 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import Aside, CalledModels, aside_of, stepped
 from langchain_tiered_memory.integrations.agent.request import ViewChanges, warn_of_summaries
 from langchain_tiered_memory.integrations.graph.branches import named, off_branch, stored_of
-from langchain_tiered_memory.integrations.graph.forgotten import copy_id
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
 from langchain_tiered_memory.integrations.graph.tracks import Line, Place, line_of_agent, session_at
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
@@ -215,7 +214,7 @@ def context_of(
             alone=asked.alone,
             langgraph_checkpoint_id=asked.place.checkpoint_id,
             complete=True,
-            reworded=frozenset(one for key in asked.changes.edits for one in (key, copy_id(key, session.track))),
+            reworded=frozenset(asked.changes.edits),
         )
     )
 

@@ -17,7 +17,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import aside_of, keep_aside, measured, unseen_in
 from langchain_tiered_memory.integrations.agent.context import Asked, Choices, Prepared, context_of, prepared_for
 from langchain_tiered_memory.integrations.agent.reply import Outgoing, keep_request, outgoing_of
-from langchain_tiered_memory.integrations.graph.branches import both_ids, stored_of
+from langchain_tiered_memory.integrations.graph.branches import ids_of, stored_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices
 from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.ingest import reported_by
@@ -75,8 +75,8 @@ def _as_new(prepared: Prepared, response: Any) -> Any:  # noqa: ANN401 - LangCha
     session = prepared.session
     known = {one.id for one in prepared.asked.held}
     if answers:
-        ids = both_ids(answers, session.track)
-        head = session.core.runtime.store.transcript.head(session.session_id, track=session.track, seq=0, ids=ids)
+        store, ids = session.core.runtime.store, ids_of(answers)
+        head = store.transcript.head(session.session_id, track=session.track, seq=0, ids=ids)
         known |= set(stored_of(session, answers)) if head is not None and head.has_ids else set()
     if not any(one.id in known for one in answers):
         return response
@@ -118,7 +118,7 @@ def shrunk(
     """Learn what the refusal tells of the window and of what others add, and assemble again, strictly smaller."""
     runtime, asked, session = memory.core.runtime, prepared.asked, prepared.session
     told, window = overflow_in(error), prepared.context.guard.window
-    behind = measured(runtime, prepared, sent, asked.tools).behind
+    _, behind = measured(runtime, prepared, sent, asked.tools)
     beside = prepared.room + behind
     total = prepared.context.tokens + beside
     unseen = max((told.sent_tokens or 0) - total, 0)
@@ -150,16 +150,16 @@ def answered(
     name = asked.model.name
     usages = [getattr(message, "usage_metadata", None) or {} for message in answer]
     took = max((int(usage.get("input_tokens") or 0) for usage in usages), default=0)
-    found = measured(runtime, prepared, sent, asked.tools)
-    memory.core.note_sent(session.session_id, session.track, found.raw_tokens)
+    raw_tokens, behind = measured(runtime, prepared, sent, asked.tools)
+    memory.core.note_sent(session.session_id, session.track, raw_tokens)
     if asked.called.last(name) != name:
         return
     before = aside_of(runtime, session, name)
-    counted = prepared.context.tokens + prepared.room + found.behind
+    counted = prepared.context.tokens + prepared.room + behind
     unseen = unseen_in(took=took, counted=counted)
     if unseen and any(reported_by(message) or compacts(message) for message in answer):
         unseen = 0  # the calibration learns of it; of a compacted request nothing can be learnt
-    aside = before.after(behind=found.behind, unseen=unseen)
+    aside = before.after(behind=behind, unseen=unseen)
     keep_aside(runtime, session, name, aside, before=before)
     _confirmed(runtime, prepared, took)
 

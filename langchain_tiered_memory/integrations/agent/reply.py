@@ -23,7 +23,6 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_tiered_memory.context.layout import MARK
 from langchain_tiered_memory.driver import HostCall
 from langchain_tiered_memory.integrations.agent.request import is_summary
-from langchain_tiered_memory.integrations.graph.forgotten import copy_id
 from langchain_tiered_memory.messages.repair import make_valid
 from langchain_tiered_memory.models.chat_models import models_in
 from langchain_tiered_memory.sessions.last_request import bound, handed_out, keep
@@ -66,7 +65,7 @@ class Outgoing(HostCall):
 def outgoing_of(memory: TieredMemory, choices: Choices, prepared: Prepared) -> Outgoing:
     """The context as a request: the system prompt apart, and with it what others and the projection add."""
     runtime, asked = memory.core.runtime, prepared.asked
-    shown = _as_edited(prepared.context.messages, asked, prepared.session.track, count=runtime.counter.count_text)
+    shown = _as_edited(prepared.context.messages, asked, count=runtime.counter.count_text)
     users = (at for at, one in enumerate(shown) if isinstance(one, HumanMessage) and MARK not in one.additional_kwargs)
     last_user = max(users, default=len(shown))
     shown[last_user:last_user] = [one for one in asked.changes.before if not is_summary(one)]
@@ -111,13 +110,11 @@ def _note(text: str) -> HumanMessage:
     return HumanMessage(text, additional_kwargs={MARK: {"part": "state"}})
 
 
-def _as_edited(
-    messages: Sequence[BaseMessage], asked: Asked, track: str, *, count: Callable[[str], int]
-) -> list[BaseMessage]:
+def _as_edited(messages: Sequence[BaseMessage], asked: Asked, *, count: Callable[[str], int]) -> list[BaseMessage]:
     """Messages as the middlewares around word them; one that is shown in part, as that part of their wording."""
     edits = asked.changes.edits
-    held = {str(one.id): one for one in asked.held if one.id in edits} if edits else {}
-    worded = {name: (one, edits[key]) for key, one in held.items() for name in (key, copy_id(key, track))}
+    held = {str(one.id): one for one in asked.held} if edits else {}
+    worded = {name: (held[name], edit) for name, edit in edits.items() if name in held}
 
     def edited(message: BaseMessage) -> BaseMessage:
         if message.id not in worded:
@@ -137,8 +134,7 @@ def _as_edited(
 def _is_partial(held: Sequence[BaseMessage], prepared: Prepared) -> bool:
     """Whether some message of the state is not shown whole: only then may its plan be out of sight."""
     shown = set(prepared.context.entry_ids)
-    track = prepared.session.track
-    return any(one.id not in shown and copy_id(str(one.id), track) not in shown for one in held)
+    return any(one.id not in shown for one in held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

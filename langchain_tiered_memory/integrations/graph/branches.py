@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import BaseMessage, RemoveMessage
 
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.graph.forgotten import SAID_PREFIX, copy_id, forgotten_in, handed_down_from
+from langchain_tiered_memory.integrations.graph.forgotten import SAID_PREFIX, forgotten_in, handed_down_from
 from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, digests_at, digests_of
 from langchain_tiered_memory.messages.codec import coerce, encode
-from langchain_tiered_memory.transcript.append import IN_CHUNK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,9 +43,9 @@ def named(values: Iterable[object]) -> list[BaseMessage]:
     return found
 
 
-def both_ids(messages: Sequence[BaseMessage], track: str) -> list[str]:
-    """The ids under which a track may have these messages."""
-    return [one for message in messages for one in (str(message.id), copy_id(str(message.id), track))]
+def ids_of(messages: Sequence[BaseMessage]) -> list[str]:
+    """The ids of a state's messages, as `named` gave them."""
+    return [str(one.id) for one in messages]
 
 
 def keep_branch(
@@ -69,15 +68,16 @@ def keep_branch(
     (ids, said), present = digests_at(messages, known.count if known is not None else 0)
     archived = known.archived if known is not None else None
     has_old = known is not None and len(messages) >= known.count and ids == known.ids
-    head = _head(session, messages[known.count :] if known is not None and has_old else (), known)
+    seq = known.seq if known is not None else 0
+    head = session.core.runtime.store.transcript.head(session.session_id, track=session.track, seq=seq)
     ref = head.ref if head is not None else None
     given, forgotten = forgotten, forgotten | frozenset(known.forgotten if known is not None else ())
-    if known is not None and has_old and _is_same(session, head, known, messages):
+    if known is not None and has_old and _is_same(head, known, messages):
         new = messages[known.count :]
         if said == known.said and (ref is None or ref.epoch == known.epoch):
             forgotten |= _buried(session, ref, messages, forgotten, remembered=known.count)
             left = [one for one in new if one.id not in forgotten]
-            wrote = _write(session, left, ref, kind=kind, task=task, has_copies=head is not None and head.has_ids)
+            wrote = _write(session, left, kind=kind, task=task)
             newest = _newest_if_ours(session, known, new, head=head, wrote=wrote)
             if newest is not None:
                 after = replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
@@ -89,7 +89,7 @@ def keep_branch(
         forgotten |= _forgotten_before(session, messages)
     remembered = known.count if known is not None and has_old else 0
     forgotten |= _buried(session, ref, messages, forgotten, remembered=remembered)
-    _write(session, [one for one in messages if one.id not in forgotten], ref, kind=kind, task=task)
+    _write(session, [one for one in messages if one.id not in forgotten], kind=kind, task=task)
     compared = _compared(session, messages, is_truth=is_truth, archived=archived)
     return replace(compared, forgotten=tuple(str(one.id) for one in messages if one.id in forgotten))
 
@@ -131,11 +131,9 @@ def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, En
     ref = session.core.ref
     if ref is None:
         return {}
-    track, store = session.track, session.core.runtime.store
-    entries = store.transcript.by_id(ref, both_ids(messages, track), track=track)
+    entries = session.core.runtime.store.transcript.by_id(ref, ids_of(messages), track=session.track)
     mine = {entry.id: entry for entry in entries}
-    pairs = ((str(one.id), mine.get(str(one.id)) or mine.get(copy_id(str(one.id), track))) for one in messages)
-    return {message_id: entry for message_id, entry in pairs if entry is not None}
+    return {one: mine[one] for one in ids_of(messages) if one in mine}
 
 
 def off_seqs(session: Session, messages: Sequence[BaseMessage], archived: ArchivedPart | None) -> frozenset[int]:
@@ -144,7 +142,7 @@ def off_seqs(session: Session, messages: Sequence[BaseMessage], archived: Archiv
     if ref is None:
         return frozenset()
     store = session.core.runtime.store
-    off = store.transcript.off_branch(ref, both_ids(messages, session.track), track=session.track)
+    off = store.transcript.off_branch(ref, ids_of(messages), track=session.track)
     return off if archived is None else frozenset(seq for seq in off if not archived.holds(seq))
 
 
@@ -194,14 +192,7 @@ def _looked_for(session: Session, ref: SessionRef, archived: ArchivedPart) -> Ar
     return archived
 
 
-def _head(session: Session, new: Sequence[BaseMessage], known: BranchRecord | None) -> TrackHead | None:
-    """The session, whether the track has copies of what is new, and the message that was its newest."""
-    copies = [copy_id(str(one.id), session.track) for one in new[:IN_CHUNK]]
-    seq = known.seq if known is not None else 0
-    return session.core.runtime.store.transcript.head(session.session_id, track=session.track, seq=seq, ids=copies)
-
-
-def _is_same(session: Session, head: TrackHead | None, known: BranchRecord, messages: Sequence[BaseMessage]) -> bool:
+def _is_same(head: TrackHead | None, known: BranchRecord, messages: Sequence[BaseMessage]) -> bool:
     """Whether this is the transcript that `known` is about: not another database, an older copy, or a new beginning.
 
     What such a one does not have was lost rather than forgotten, so it gets all that the state still has.
@@ -216,7 +207,7 @@ def _is_same(session: Session, head: TrackHead | None, known: BranchRecord, mess
         return False
     if not known.whole or (known.archived is not None and known.archived.last_id == head.named):
         return True
-    return any(head.named in both_ids([one], session.track) for one in reversed(messages[: known.count]))
+    return any(head.named == one.id for one in reversed(messages[: known.count]))
 
 
 def _newest_if_ours(
@@ -242,7 +233,7 @@ def _newest_if_ours(
         return None
     store = session.core.runtime.store
     since = store.transcript.entries(ref, track=session.track, after=known.seq, limit=len(new) + 1)
-    ours = set(both_ids(new, session.track))
+    ours = set(ids_of(new))
     if any(entry.id not in ours for entry in since):
         return None
     return since[-1].seq if since else known.seq
@@ -283,8 +274,7 @@ def _buried(
     if not left or (ref is not None and not ref.has_forgotten):
         return frozenset()
     tombstones = session.core.runtime.store.tombstones
-    names, tracks = both_ids(left, session.track), handed_down_from(session.track)
-    buried = tombstones.named(session.session_id, names, tracks=tracks)
+    buried = tombstones.named(session.session_id, ids_of(left), tracks=handed_down_from(session.track))
     if not buried:
         return frozenset()
     there = stored_of(session, messages)
@@ -301,28 +291,6 @@ def _forgotten_before(session: Session, messages: Sequence[BaseMessage]) -> froz
     return frozenset(str(one.id) for one in messages[:last] if one.id not in there)
 
 
-def _write(
-    session: Session,
-    messages: Sequence[BaseMessage],
-    ref: SessionRef | None,
-    *,
-    kind: str | None,
-    task: str | None,
-    has_copies: bool = True,
-) -> Appended | None:
-    """Write messages to the session's track; one that an older database has there as a copy stays that copy.
-
-    `has_copies` is whether there may be one among the first of them, as many as one `IN (...)` takes.
-    """
-    if not messages:
-        return None
-    copies: set[str] = set()
-    if ref is not None and (has_copies or len(messages) > IN_CHUNK):
-        store = session.core.runtime.store
-        old = [copy_id(str(one.id), session.track) for one in messages]
-        copies = {entry.id for entry in store.transcript.by_id(ref, old, track=session.track)}
-    batch = [
-        one if (old_id := copy_id(str(one.id), session.track)) not in copies else one.model_copy(update={"id": old_id})
-        for one in messages
-    ]
-    return session.core.written(batch, kind=kind, task=task, as_given=False)[1]
+def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | None, task: str | None) -> Appended | None:
+    """Write messages to the session's track."""
+    return session.core.written(list(messages), kind=kind, task=task, as_given=False)[1] if messages else None

@@ -34,16 +34,6 @@ _MOST_READ = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recognised:
-    """A resent list with stored ids."""
-
-    messages: list[BaseMessage]
-    """One for one; those that the transcript has, under its ids."""
-    forgotten: frozenset[str] = frozenset()
-    """Ids of those that were forgotten."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
     """A message of the track, or what is left of a forgotten one."""
 
@@ -59,8 +49,10 @@ class _Line:
         return self.role != "system" and not (is_work_aside and self.role in {WORKS, "tool"})
 
 
-def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
+def recognised(session: Session, messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], frozenset[str]]:
     """The list with what the transcript ends with, where the list begins so, as the transcript has it.
+
+    With it the ids of those that were forgotten.
 
     What stands behind the last answer of the transcript may be missing from the list: turns that failed. So may all
     tool work, which many clients never see. A system message counts for itself: clients put it before the newest part
@@ -74,7 +66,7 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
     tombstones = runtime.store.tombstones
     has_forgotten = bool(tombstones.newest(session.session_id, track=session.track, limit=1))
     if ref is None and not has_forgotten:
-        return Recognised(messages=list(messages))
+        return list(messages), frozenset()
     redact = runtime.settings.redact
     plain = messages if redact is None else [redacted(one, redact) for one in messages]
     said = [(role_of(one), text_of(one), calls_of(one), answers_of(one)) for one in plain]
@@ -104,7 +96,7 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
     if len(found) > 1 and found[-1] is messages[-1]:
         before = known.get(len(found) - 2) or own.get(str(found[-2].id))
         found[-1] = _new_answer(found[-1], found[-2], own.get(str(found[-1].id)), before)
-    return Recognised(messages=found, forgotten=forgotten)
+    return found, forgotten
 
 
 def _new_answer(message: BaseMessage, previous: BaseMessage, there: Entry | None, before: Entry | None) -> BaseMessage:

@@ -6,7 +6,6 @@ the same things again. But what is new stands behind what is old.
 
 from __future__ import annotations
 
-import hashlib
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -24,11 +23,6 @@ if TYPE_CHECKING:
 
 SAID_PREFIX = "said-"
 """Begins ids that are made from what a message says, and from how often that was said before."""
-
-
-def copy_id(message_id: str, track: str) -> str:
-    """The id of a track's copy in older databases, where ids were unique per session, not per track."""
-    return f"{message_id}@{hashlib.blake2b(track.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
 
 
 def handed_down_from(track: str) -> list[str]:
@@ -71,30 +65,27 @@ def forgotten_in(
         remembered: How many of the list were remembered before, from its beginning; 0 where that is not known.
     """
     runtime, track = session.core.runtime, session.track
-    names = {place: (str(one.id), copy_id(str(one.id), track)) for place, one in enumerate(messages)}
-    suspects = [place for place, both in names.items() if both[0] not in there and not buried.isdisjoint(both)]
+    names = [str(one.id) for one in messages]
+    suspects = [place for place, name in enumerate(names) if name not in there and name in buried]
     if not suspects:
         return frozenset()
-    pairs = [(name, said) for place in suspects for said in _digests(session, messages[place]) for name in names[place]]
+    pairs = [(names[place], said) for place in suspects for said in _digests(session, messages[place])]
     worded = runtime.store.tombstones.worded(session.session_id, pairs, tracks=handed_down_from(track))
     new_from = remembered or just_said(messages)
-    by_words = {place for place in suspects if names[place][0].startswith(SAID_PREFIX)}
-    exact = {place for place in suspects if not worded.isdisjoint(names[place])} - by_words
+    by_words = {place for place in suspects if names[place].startswith(SAID_PREFIX)}
+    exact = {place for place in suspects if names[place] in worded} - by_words
     gone = exact | {place for place in by_words if place < new_from}
-    stored = {place for place, both in names.items() if both[0] in there}
+    stored = {place for place, name in enumerate(names) if name in there}
     border = max(remembered, *(place + 1 for place in gone | stored), 0)
     gone |= {place for place in suspects if place < border} - by_words
-    last = runtime.store.tombstones.last_named(
-        session.session_id,
-        [name for place in gone for name in names[place]],
-    )
-    ended = max((place for place in gone if not last.isdisjoint(names[place])), default=len(messages))
+    last = runtime.store.tombstones.last_named(session.session_id, [names[place] for place in gone])
+    ended = max((place for place in gone if names[place] in last), default=len(messages))
     # An answer that the session was forgotten before: it stands in the state, and was never stored.
     gone |= {place for place in range(ended + 1, just_said(messages)) if place not in stored}
-    anew = [name for place in by_words - gone for name in names[place]]
+    anew = [names[place] for place in by_words - gone]
     if anew:
         runtime.store.tombstones.lift(session.session_id, anew, track=track)
-    unexpected = [names[place][0] for place in sorted(exact) if place >= new_from]
+    unexpected = [names[place] for place in sorted(exact) if place >= new_from]
     if unexpected:
         runtime.report(
             EventName.FORGOTTEN_NOT_STORED,
@@ -103,7 +94,7 @@ def forgotten_in(
             session_id=session.session_id,
             message_ids=unexpected[:20],
         )
-    return frozenset(names[place][0] for place in gone)
+    return frozenset(names[place] for place in gone)
 
 
 def _digests(session: Session, message: BaseMessage) -> list[str]:

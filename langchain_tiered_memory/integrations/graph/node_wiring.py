@@ -123,8 +123,7 @@ def found_on(
     is_truth = place.has_checkpointer or line.is_apart
     forgotten: frozenset[str] = frozenset()
     if not is_truth:
-        known = recognised(session, messages)
-        messages, forgotten = known.messages, known.forgotten
+        messages, forgotten = recognised(session, messages)
     elif record is None and not line.is_apart:
         record = first_record(session, messages_key, messages, place)
     return Found(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
-from langchain_tiered_memory.integrations.graph.branches import both_ids
+from langchain_tiered_memory.integrations.graph.branches import ids_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
@@ -314,7 +314,7 @@ def _shared_track(
     Of several tasks side by side only one goes on with another's conversation: two lists would mix on its track.
     """
     transcript = memory.core.runtime.store.transcript
-    found = transcript.by_id(ref, both_ids(held[:1], own))
+    found = transcript.by_id(ref, ids_of(held[:1]))
     tracks = [entry.track for entry in found]
     wanted = [own, DEFAULT_TRACK, *tracks] if is_alone else [own]
     return next((track for track in wanted if track in tracks), None)

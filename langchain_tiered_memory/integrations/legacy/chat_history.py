@@ -21,7 +21,7 @@ from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_core.runnables.config import ensure_config
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import Flow, arun, off_loop, run
+from langchain_tiered_memory.driver import Flow, arun, off_loop_twin, run
 from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
@@ -130,32 +130,25 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             InvalidInputError: if a message cannot be used. None was written.
             StorageError: if the database cannot store them. None was written.
         """
-        self._written(messages)
+        try:
+            self._new_written(messages)
+        except TieredMemoryError as error:
+            self._report_unwritten(error)
+            raise
 
-    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """See `add_messages`."""
-        await off_loop(self._written, messages)
+    aadd_messages = off_loop_twin(add_messages)  # type: ignore[arg-type] # the base class has its own `self`
 
     def clear(self) -> None:
         """Remove the session for good, with all its tracks and everything derived from them."""
         self.session.forget()
 
-    async def aclear(self) -> None:
-        """See `clear`."""
-        await self.session.aforget()
+    aclear = off_loop_twin(clear)  # type: ignore[arg-type] # the base class has its own `self`
 
     def _reading(self) -> Flow[list[BaseMessage]]:
         if self._view == "transcript":
             return self.session.messages()
         context = yield from self.session.core.context(self._query, **self._asked)
         return context.messages[1 if self._asked["system"] else 0 :]
-
-    def _written(self, messages: Sequence[BaseMessage]) -> None:
-        try:
-            self._new_written(messages)
-        except TieredMemoryError as error:
-            self._report_unwritten(error)
-            raise
 
     @checked()
     def _new_written(self, messages: Sequence[BaseMessage]) -> None:

@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from langchain_tiered_memory.driver import Flow, arun, off_loop, run
+from langchain_tiered_memory.driver import Flow, arun, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view, set_up
 from langchain_tiered_memory.integrations.legacy.turns import (
@@ -222,10 +222,7 @@ class ConversationTieredMemory(BaseMemory):
         self._turns.clear()
         self._session.forget()
 
-    async def aclear(self) -> None:
-        """See `clear`."""
-        self._turns.clear()
-        await self._session.aforget()
+    aclear = off_loop_twin(clear)  # type: ignore[arg-type] # the base class has its own `self`
 
     def __copy__(self) -> Self:
         """A handle of its own: a turn that is open here is none of the copy's, whose session may be another."""
@@ -272,13 +269,8 @@ class ConversationTieredMemory(BaseMemory):
         return await arun(self._loading(inputs))
 
     def _save(self, both: dict[str, Any]) -> None:
-        self._saved(both["inputs"], both["outputs"])
-
-    async def _asave(self, both: dict[str, Any]) -> None:
-        await off_loop(self._saved, both["inputs"], both["outputs"])
-
-    def _saved(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Close a turn and write all of it: a new turn is new messages, whatever ids a cached answer carries."""
+        inputs, outputs = both["inputs"], both["outputs"]
         spoken = self._spoken(inputs)
         turn = self._turns.closed(identity(spoken))
         said = turn.spoken if turn is not None else with_ids(spoken)
@@ -290,6 +282,8 @@ class ConversationTieredMemory(BaseMemory):
             self._session.core.add_turn(said, settled=settled)
             raise
         self._session.core.add_turn([*said, *answer], settled=settled)
+
+    _asave = off_loop_twin(_save)
 
     def _turn_of(self, inputs: Mapping[str, Any]) -> Turn:
         """The turn that these inputs open; the one that is open, where the chain asks again or is tried again."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
 import os
-import queue
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +11,14 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from langchain_tiered_memory.driver import in_time
 from langchain_tiered_memory.errors import IndexUnavailableError, SettingsError
-from langchain_tiered_memory.recall.chroma.connection import ClientSource, Connection, loaded, require_core
-from langchain_tiered_memory.recall.chroma.directory import embedded_directory
+from langchain_tiered_memory.recall.chroma.connection import Connection, loaded, require_core
+from langchain_tiered_memory.recall.chroma.directory import EmbeddedDirectory, embedded_directory
 from langchain_tiered_memory.sql import forks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from chromadb.api import ClientAPI
 
@@ -62,30 +60,18 @@ class Server(Connection):
         self.remedy = "start it again (`chroma run`); what is missing is added by the next flush()"
 
     @contextmanager
-    def reading(self, collection: str | None) -> Iterator[ClientAPI]:
-        """The client; nothing native runs here, so a fork may come at any time."""
-        del collection
-        with self._heeding_silence() as client:
-            yield client
-
-    @contextmanager
     def writing(self) -> Iterator[ClientAPI]:
-        """The same client as for reading."""
-        with self._heeding_silence() as client:
-            yield client
+        """The client; nothing native runs here, so a fork may come at any time."""
+        try:
+            yield self._asked()
+        except (httpx.TimeoutException, TimeoutError) as error:
+            self._silent_since = time.monotonic()
+            msg = f"{self.place} gave no answer within {self._timeout_seconds:g} s; {self.remedy}"
+            raise IndexUnavailableError(msg, is_silent=True) from error
 
     def compact(self) -> tuple[str, ...]:
         """Nothing: a server's files are out of reach."""
         return (f"files of {self.place}",)
-
-    @contextmanager
-    def _heeding_silence(self) -> Iterator[ClientAPI]:
-        try:
-            yield self._asked()
-        except (httpx.TimeoutException, _TooLateError) as error:
-            self._silent_since = time.monotonic()
-            msg = f"{self.place} gave no answer within {self._timeout_seconds:g} s; {self.remedy}"
-            raise IndexUnavailableError(msg, is_silent=True) from error
 
     def _asked(self) -> ClientAPI:
         """The client, after a sign of life where the server was silent lately."""
@@ -122,8 +108,8 @@ class Server(Connection):
     def _connect(self) -> ClientAPI:
         chromadb = loaded()
         self._heartbeat(self._timeout_seconds)
-        client: ClientAPI = _within(
-            self._timeout_seconds,
+        # Chroma's client asks its server questions while it is made, before anybody can give it a limit.
+        client: ClientAPI = in_time(
             lambda: chromadb.HttpClient(
                 host=self._host,
                 port=self._port,
@@ -131,39 +117,13 @@ class Server(Connection):
                 headers=self._headers or None,
                 settings=chromadb.config.Settings(_env_file=None, anonymized_telemetry=False),
             ),
+            seconds=self._timeout_seconds,
+            name="tiered-memory-chroma",
         )
         session: Any = getattr(getattr(client, "_server", None), "_session", None)
         if session is not None:
             session.timeout = self._timeout_seconds
         return client
-
-
-class _TooLateError(Exception):
-    """A call did not end within its limit."""
-
-
-def _within(seconds: float, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the call gives
-    """What `call` gives, in a thread that is left behind when it does not end.
-
-    Chroma's client asks its server questions while it is made, before anybody can give it a limit.
-    """
-    answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-    context = contextvars.copy_context()
-
-    def called() -> None:
-        try:
-            answers.put((context.run(call), None))
-        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
-            answers.put((None, error))
-
-    threading.Thread(target=called, name="tiered-memory-chroma", daemon=True).start()
-    try:
-        answer, error = answers.get(timeout=seconds)
-    except queue.Empty:
-        raise _TooLateError from None
-    if error is not None:
-        raise error
-    return answer
 
 
 class InMemory(Connection):
@@ -225,7 +185,7 @@ def client_source(
     headers: Mapping[str, str] | None,
     timeout_seconds: float,
     file_mode: int | None,
-) -> ClientSource:
+) -> Connection | EmbeddedDirectory:
     """The source that `where` means: `None` is memory, a URL a server, a path a directory, else a client.
 
     A client of a directory is opened as that directory: only so can writes of other processes be noticed.

@@ -8,14 +8,13 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import IndexUnavailableError
 from langchain_tiered_memory.sql import forks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from chromadb.api import ClientAPI
@@ -65,55 +64,13 @@ def require_core() -> None:
         raise IndexUnavailableError(msg)
 
 
-class ClientSource(Protocol):
-    """Gives a client for one operation, and knows how to tidy up where Chroma keeps its rows."""
-
-    place: str
-    """Where the rows are, for messages."""
-    remedy: str
-    """What to do when that place fails."""
-
-    def reading(self, collection: str | None) -> AbstractContextManager[ClientAPI]:
-        """A client whose view is current. `collection`: the one whose vectors will be searched."""
-        ...
-
-    def writing(self) -> AbstractContextManager[ClientAPI]:
-        """A client to write with."""
-        ...
-
-    def compact(self) -> tuple[str, ...]:
-        """Take traces of removed rows out of files; the places where that cannot be promised."""
-        ...
-
-    def discard(self, *, disposable: bool) -> str | None:
-        """Start over with nothing where the files cannot be read.
-
-        Args:
-            disposable: Whether nothing but one memory's index can be there: it is deleted, and else moved aside.
-
-        Returns:
-            What became of them; `None` where they are out of reach.
-        """
-        ...
-
-    def folders_of(self, collection_ids: Iterable[str]) -> list[Path]:
-        """Folders that deleting these collections would leave behind."""
-        ...
-
-    def forget_client(self) -> None:
-        """Connect anew next time."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what was opened here."""
-        ...
-
-
 class Connection(forks.AtFork):
-    """A client that is made at first use and then kept."""
+    """A client that is made at first use and then kept; it knows how to tidy up where Chroma keeps its rows."""
 
     place = "this process's memory"
+    """Where the rows are, for messages."""
     remedy = "call rebuild_index()"
+    """What to do when that place fails."""
 
     def __init__(self) -> None:
         self._client: ClientAPI | None = None
@@ -131,28 +88,28 @@ class Connection(forks.AtFork):
 
     @contextmanager
     def reading(self, collection: str | None) -> Iterator[ClientAPI]:
-        """The one kept client."""
+        """A client whose view is current: the one that is kept. `collection`: the one whose vectors are searched."""
         del collection
-        with WORKING:
-            yield self._connected()
+        with self.writing() as client:
+            yield client
 
     @contextmanager
     def writing(self) -> Iterator[ClientAPI]:
-        """The one kept client."""
+        """A client to write with: the same."""
         with WORKING:
             yield self._connected()
 
     def compact(self) -> tuple[str, ...]:
-        """Nothing: no files."""
+        """Take traces of removed rows out of files; the places where that cannot be promised. Here are no files."""
         return ()
 
     def discard(self, *, disposable: bool) -> str | None:
-        """Nothing: no files."""
+        """Start over where files cannot be read; what became of them, `None` where they are out of reach."""
         del disposable
         return None
 
     def folders_of(self, collection_ids: Iterable[str]) -> list[Path]:
-        """None: no files."""
+        """Folders that deleting these collections would leave behind: none without files."""
         del collection_ids
         return []
 

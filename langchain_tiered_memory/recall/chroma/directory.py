@@ -46,7 +46,8 @@ _shared_guard = forks.Lock()
 class _Opened:
     """A client and what it knows; retired when somebody else wrote, closed when its last user is done."""
 
-    client: ClientAPI
+    client: Any
+    """Of Chroma's class, which its own interface leaves out the closing of."""
     spelling: int
     mark: tuple[str, int]
     loaded: set[str] = field(default_factory=set)
@@ -231,9 +232,8 @@ class EmbeddedDirectory(forks.AtFork):
             self._close_unused(opened)
 
     def _close_unused(self, opened: _Opened) -> None:
-        unused = opened.retired and opened.users == 0 and opened.spelling in self._spellings
-        # What could not be closed would be handed out again under its spelling, with its old memory.
-        if unused and _close(opened.client):
+        if opened.retired and opened.users == 0 and opened.spelling in self._spellings:
+            opened.client.close()
             self._spellings.discard(opened.spelling)
 
     @contextmanager
@@ -247,12 +247,12 @@ class EmbeddedDirectory(forks.AtFork):
 
     def _blank(self) -> None:
         """Clear stray memory out of vector files that were written since the last look."""
-        written = tuple(sorted((str(path), path.stat().st_mtime_ns) for path in self.path.glob("*/data_level0.bin")))
-        if written != self._blanked:
+        if self._written() != self._blanked:
             chroma_files.blank_unused(self.path)
-            self._blanked = tuple(
-                sorted((str(path), path.stat().st_mtime_ns) for path in self.path.glob("*/data_level0.bin"))
-            )
+            self._blanked = self._written()
+
+    def _written(self) -> tuple[tuple[str, int], ...]:
+        return tuple(sorted((str(path), path.stat().st_mtime_ns) for path in self.path.glob("*/data_level0.bin")))
 
     def _acquire(self, file: FileIO) -> None:
         give_up_at = time.monotonic() + self._lock_seconds
@@ -276,14 +276,6 @@ def embedded_directory(path: Path, *, tenant: str, database: str, file_mode: int
             _shared[resolved, tenant, database] = directory
         directory.holders += 1
         return directory
-
-
-def _close(client: Any) -> bool:  # noqa: ANN401 - Chroma is loaded lazily
-    """Whether it could be closed: Chroma 1.0.20 has no way to, 1.5.9 has one."""
-    close = getattr(client, "close", None)
-    if close is not None:
-        close()
-    return close is not None
 
 
 if sys.platform == "win32":

@@ -11,7 +11,6 @@ import importlib
 import shutil
 import uuid
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,16 +35,6 @@ T = TypeVar("T")
 _BATCH_ROWS = 1000
 _PAGE_ROWS = 50_000
 _AXES = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VectorRow:
-    """A passage on its way into the index."""
-
-    id: int
-    text: str
-    metadata: Mapping[str, str | int | float]
-    """`session`, `level` and `seq` (int), `track` and `kind` (str), `at` (float)."""
 
 
 class ChromaIndex:
@@ -134,8 +123,7 @@ class ChromaIndex:
             query: The question's text.
             session_keys: Only passages of these sessions; `None` for all, which callers must mean.
             limit: How many at most.
-            where: Further filters on `level`, `seq`, `track`, `at`, `kind` in Chroma's notation; several keys, and
-                several operators on one key, must all hold.
+            where: What `level`, `seq`, `track`, `at` or `kind` must be besides.
 
         Raises:
             IndexUnavailableError: when the index or the embedder cannot be used.

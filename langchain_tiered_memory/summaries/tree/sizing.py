@@ -17,7 +17,7 @@ from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import names
 from langchain_tiered_memory.text.sentences import pieces
-from langchain_tiered_memory.text.truncation import most_chars
+from langchain_tiered_memory.text.truncation import most_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -172,7 +172,7 @@ def _joined(lines: Sequence[_Line]) -> str:
 
 def _cut_words(sentence: str, max_tokens: int, count_text: Callable[[str], int]) -> str:
     """As many leading characters as fit, back to the last blank where there is one."""
-    low = most_chars(len(sentence), lambda chars: count_text(sentence[:chars] + _ELLIPSIS) <= max_tokens)
+    low = most_fitting(len(sentence), lambda chars: count_text(sentence[:chars] + _ELLIPSIS) <= max_tokens)
     kept = sentence[:low].rstrip()
     if low < len(sentence) and " " in kept and not sentence[low : low + 1].isspace():
         kept = kept.rpartition(" ")[0].rstrip()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from langchain_tiered_memory.context.numbers import NUMBERS, Numbers, told
 from langchain_tiered_memory.context.policy import LADDER, LEAVES_FOR_REQUIRED, no_room_beside, resolved
 from langchain_tiered_memory.context.recall_budget import RecallBudget
+from langchain_tiered_memory.context.sections.kept_files import KeptFiles
 from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.settings import Settings
@@ -29,7 +30,7 @@ def rooms(
     sections: float = 0.0,
 ) -> ViewPolicy:
     mode = Mode(names=names or ("talk",), reason="a test", looks_up=looks_up)
-    own = ChosenSections(shares=(sections,))
+    own = ChosenSections(kept=((KeptFiles(), sections),))
     return resolved(budget, fixed=fixed, ratio=ratio, mode=mode, settings=SETTINGS, given=said, sections=own)
 
 

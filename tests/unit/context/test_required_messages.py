@@ -40,39 +40,39 @@ def users(count: int) -> list[HumanMessage]:
 def test_the_goal_comes_last_of_the_opening_and_the_last_user_message_last_of_the_users() -> None:
     found = musts_of(session_of(*conversation(5)))
     assert [entry.id for entry in found.opening] == ["q0"]
-    assert [entry.id for entry in found.recent.users] == ["q2", "q3", "q4"]
+    assert [entry.id for entry in found.users] == ["q2", "q3", "q4"]
     assert found.last_user is not None
     assert found.last_user_text == found.last_user.text == "What do we know about the customs of order 1004?"
 
 
 def test_the_last_messages_are_guarded_with_their_whole_groups() -> None:
     found = musts_of(session_of(*conversation(3), *tool_turn(9, results=4)[:-1]))
-    assert 8 in found.recent.held, "the message that called, whose results are the last ones"
-    assert found.recent.guard == 10
+    assert 8 in found.held, "the message that called, whose results are the last ones"
+    assert found.guard == 10
 
 
 def test_a_late_result_holds_its_call_and_nothing_of_what_was_said_in_between() -> None:
     late = ToolMessage("granted", tool_call_id="call-late", id="granted")
     found = musts_of(session_of(*users(1), asking("late"), *conversation(6), late))
-    assert 2 in found.recent.held
-    assert found.recent.guard == 13
+    assert 2 in found.held
+    assert found.guard == 13
 
 
 def test_an_open_call_is_guarded_since_the_oldest_of_the_last_user_messages() -> None:
     first, *rest = users(4)
     open_late = session_of(first, rest[0], asking("late"), rest[1], ANSWER, rest[2], AIMessage("so", id="so"))
-    assert 3 in musts_of(open_late).recent.held, "its group stays, wherever it stands"
-    assert musts_of(open_late).recent.guard == 5, "what was said behind it may be condensed"
+    assert 3 in musts_of(open_late).held, "its group stays, wherever it stands"
+    assert musts_of(open_late).guard == 5, "what was said behind it may be condensed"
     open_early = session_of(first, asking("early"), *rest, *(AIMessage(f"a{n}", id=f"a{n}") for n in range(3)))
-    assert 2 not in musts_of(open_early).recent.held, "who called it has been answered since"
-    assert musts_of(open_early).recent.guard == 6
+    assert 2 not in musts_of(open_early).held, "who called it has been answered since"
+    assert musts_of(open_early).guard == 6
 
 
 def test_a_message_off_the_branch_guards_nothing_and_asks_nothing() -> None:
     session = session_of(*users(4), asking("late"))
     found = musts_of(session, off=frozenset({4, 5}))
     assert found.last_user_text == "question 2"
-    assert found.recent.guard == 1
+    assert found.guard == 1
 
 
 def test_an_empty_track_has_no_musts() -> None:

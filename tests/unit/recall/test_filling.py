@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.recall.filling import Filling, FillingWeights, Offer, PassageOffer, fill
+from langchain_tiered_memory.recall.filling import Chosen, Offer, PassageOffer, fill
 
 OFFERS = st.lists(
     st.builds(
@@ -27,24 +27,25 @@ def offer(sequence: int, score: float, tokens: int, *passages: PassageOffer, sit
     return Offer(sequence=sequence, score=score, tokens=tokens, sitting=sitting, passages=passages)
 
 
-def sequences(filling: Filling) -> list[int]:
-    return [shown.sequence for shown in filling.shown]
+def sequences(chosen: Chosen) -> list[int]:
+    return list(chosen)
+
+
+def cost_of(chosen: Chosen, offers: list[Offer], headers: dict[int, int]) -> int:
+    by_sequence = {each.sequence: each for each in offers}
+    cost = sum(headers.get(sitting, 0) for sitting in {by_sequence[sequence].sitting for sequence in chosen})
+    for sequence, passages in chosen.items():
+        entry = by_sequence[sequence]
+        cost += entry.tokens if passages is None else sum(entry.passages[index].tokens for index in passages)
+    return cost
 
 
 @given(OFFERS, HEADERS, BUDGETS)
-def test_the_cost_is_what_is_shown_and_never_above_the_budget(
+def test_what_is_shown_never_costs_more_than_the_budget(
     offers: list[Offer], headers: dict[int, int], max_tokens: int
 ) -> None:
-    filling = fill(offers, max_tokens=max_tokens, header_tokens=headers)
-    by_sequence = {each.sequence: each for each in offers}
-    cost = sum(headers.get(sitting, 0) for sitting in {by_sequence[shown.sequence].sitting for shown in filling.shown})
-    for shown in filling.shown:
-        entry = by_sequence[shown.sequence]
-        if shown.passages is None:
-            cost += entry.tokens
-        else:
-            cost += sum(entry.passages[index].tokens for index in shown.passages)
-    assert cost == filling.tokens <= max(max_tokens, 0)
+    chosen = fill(offers, max_tokens=max_tokens, header_tokens=headers)
+    assert cost_of(chosen, offers, headers) <= max(max_tokens, 0)
 
 
 @given(OFFERS, HEADERS, BUDGETS, st.randoms(use_true_random=False))
@@ -66,25 +67,19 @@ def test_entries_are_shown_once_and_in_the_order_of_the_conversation(offers: lis
 
 @given(OFFERS)
 def test_everything_is_shown_whole_where_there_is_room(offers: list[Offer]) -> None:
-    filling = fill(offers, max_tokens=1_000_000)
-    assert sequences(filling) == sorted(each.sequence for each in offers)
-    assert all(shown.passages is None for shown in filling.shown)
+    chosen = fill(offers, max_tokens=1_000_000)
+    assert chosen == dict.fromkeys(sorted(each.sequence for each in offers))
 
 
 @given(OFFERS, BUDGETS)
 def test_what_is_left_out_does_not_fit_any_more(offers: list[Offer], max_tokens: int) -> None:
-    filling = fill(offers, max_tokens=max_tokens)
-    shown = set(sequences(filling))
-    assert all(each.tokens > max_tokens - filling.tokens for each in offers if each.sequence not in shown)
+    chosen = fill(offers, max_tokens=max_tokens)
+    left = max_tokens - cost_of(chosen, offers, {})
+    assert all(each.tokens > left for each in offers if each.sequence not in chosen)
 
 
 def test_a_cheap_entry_beats_a_slightly_better_expensive_one() -> None:
     assert sequences(fill([offer(1, 1.2, 900), offer(2, 1.0, 80)], max_tokens=950)) == [2]
-
-
-def test_without_a_price_the_best_score_comes_first() -> None:
-    weights = FillingWeights(price_exponent=0)
-    assert sequences(fill([offer(1, 1.2, 900), offer(2, 1.0, 80)], max_tokens=950, weights=weights)) == [1]
 
 
 def test_a_very_short_entry_gains_nothing_by_being_short() -> None:
@@ -97,28 +92,25 @@ def test_an_entry_that_does_not_fit_is_passed_over() -> None:
 
 def test_a_header_is_paid_once_for_its_sitting() -> None:
     offers = [offer(1, 1, 50), offer(2, 1, 50)]
-    assert fill(offers, max_tokens=110, header_tokens={0: 10}).tokens == 110
+    assert sequences(fill(offers, max_tokens=110, header_tokens={0: 10})) == [1, 2]
     assert sequences(fill(offers, max_tokens=109, header_tokens={0: 10})) == [1]
 
 
 def test_an_expensive_entry_is_shown_by_its_best_passages() -> None:
     long = offer(1, 3, 2000, *(PassageOffer(score=score, tokens=40) for score in (0.1, 0.9, 0.5)))
-    filling = fill([long, offer(2, 0.1, 300)], max_tokens=1000)
-    assert {shown.sequence: shown.passages for shown in filling.shown} == {1: (1, 2), 2: None}
+    assert fill([long, offer(2, 0.1, 300)], max_tokens=1000) == {1: (1, 2), 2: None}
 
 
 def test_a_passage_without_any_score_is_not_shown() -> None:
     long = offer(1, 3, 2000, PassageOffer(score=0, tokens=40), PassageOffer(score=0, tokens=40))
-    assert fill([long], max_tokens=1000).shown == ()
+    assert fill([long], max_tokens=1000) == {}
 
 
 def test_no_budget_shows_nothing() -> None:
-    assert fill([offer(1, 1, 10)], max_tokens=0) == Filling(shown=(), tokens=0)
+    assert fill([offer(1, 1, 10)], max_tokens=0) == {}
 
 
 def test_what_is_kept_for_passages_is_not_kept_from_the_best_entry() -> None:
     pieces = (PassageOffer(score=0.7, tokens=130), PassageOffer(score=0.1, tokens=140))
     offers = [offer(7, 1.3, 215, *pieces), offer(5, 0.8, 190, *pieces), offer(6, 0.2, 10)]
-    filling = fill(offers, max_tokens=228)
-    assert sequences(filling) == [6, 7]
-    assert all(shown.passages is None for shown in filling.shown)
+    assert fill(offers, max_tokens=228) == {6: None, 7: None}

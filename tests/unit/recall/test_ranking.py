@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from langchain_tiered_memory.recall.questions import Question, read_question
 from langchain_tiered_memory.recall.ranking import (
     Candidate,
-    Collection,
     PassageCandidate,
     RankedEntry,
-    RankingWeights,
     rank,
 )
 from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.types.records import TextStatistics
 
 START = datetime(2023, 5, 1, tzinfo=UTC)
 
@@ -26,17 +25,16 @@ def candidate(sequence: int, *texts: str, similarity: float | None = None, **oth
     return replace(Candidate(sequence=sequence, sitting=0, passages=passages), **other)  # type: ignore[arg-type]
 
 
-def ranked(
-    question: Question | str, *candidates: Candidate, weights: RankingWeights | None = None
-) -> list[RankedEntry]:
+def ranked(question: Question | str, *candidates: Candidate) -> list[RankedEntry]:
     asked = read_question(question) if isinstance(question, str) else question
     passages = [set(passage.terms.split()) for each in candidates for passage in each.passages]
-    collection = Collection(
+    collection = TextStatistics(
+        ceiling=2000,
         passages=max(len(passages), 20),
         average_terms=5.0,
         document_frequency={term: sum(term in passage for passage in passages) for term in asked.terms},
     )
-    return rank(asked, candidates, collection=collection, weights=weights or RankingWeights())
+    return rank(asked, candidates, collection=collection)
 
 
 def order(question: Question | str, *candidates: Candidate) -> list[int]:

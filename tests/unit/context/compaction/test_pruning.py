@@ -1,3 +1,6 @@
+import re
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +10,6 @@ from langchain_tiered_memory.context.compaction.pruning import (
     Category,
     ContentKind,
     Priority,
-    Pruned,
     PruneItem,
     Verdict,
     prune,
@@ -50,8 +52,26 @@ def item(
     )
 
 
-def pruned(items: list[PruneItem], target: int) -> Pruned:
-    return prune(items, target_tokens=target, settings=SETTINGS)
+@dataclass(frozen=True)
+class Pruned:
+    """What stays, what goes, and whether the target was reached."""
+
+    kept: tuple[int, ...]
+    dropped: dict[int, str]
+    fits: bool
+
+    @property
+    def threshold(self) -> int:
+        """Up to which score it went, as the last reason says."""
+        named = [found[1] for reason in self.dropped.values() if (found := re.search(r"not above (\d+)", reason))]
+        return int(named[-1]) if named else SETTINGS.score_threshold
+
+
+def pruned(items: list[PruneItem], target: int, settings: GuardSettings = SETTINGS) -> Pruned:
+    dropped = prune(items, target_tokens=target, settings=settings)
+    kept = [one for one in items if one.key not in dropped]
+    fits = sum(one.tokens for one in kept) <= target
+    return Pruned(kept=tuple(one.key for one in kept), dropped=dropped, fits=fits)
 
 
 items_of_a_context = st.lists(
@@ -117,13 +137,13 @@ def test_the_tree_leads_each_item_where_the_design_says(one: PruneItem, way: Ver
 
 def test_nothing_is_taken_from_a_context_that_fits() -> None:
     given_items = [item(1, priority=4), item(2, category="old_history")]
-    assert pruned(given_items, 200) == Pruned(kept=(1, 2), dropped=(), threshold=30, fits=True)
+    assert pruned(given_items, 200) == Pruned(kept=(1, 2), dropped={}, fits=True)
 
 
 def test_what_is_always_pruned_goes_first_and_goes_altogether() -> None:
     found = pruned([item(1, priority=4), item(2, category="old_history"), item(3, priority=4, age=0)], 250)
     assert found.kept == (2,)
-    assert [one.reason for one in found.dropped] == ["resolved_error", "resolved_error"]
+    assert list(found.dropped.values()) == ["resolved_error", "resolved_error"]
 
 
 def test_old_history_that_nobody_refers_to_goes_before_anything_scored() -> None:
@@ -131,7 +151,7 @@ def test_old_history_that_nobody_refers_to_goes_before_anything_scored() -> None
     assert score(old) > score(item(2))
     found = pruned([old, item(2)], 150)
     assert found.kept == (2,)
-    assert found.dropped[0].reason == "old, and not referred to lately"
+    assert found.dropped[1] == "old, and not referred to lately"
 
 
 def test_what_is_essential_goes_when_nothing_undecided_is_left() -> None:
@@ -139,14 +159,14 @@ def test_what_is_essential_goes_when_nothing_undecided_is_left() -> None:
     undecided = item(2, age=0, bond="task", kind="active_code", references=5)
     assert score(undecided) > score(essential)
     assert pruned([essential, undecided], 100).kept == (1,)
-    assert pruned([essential, undecided], 50).dropped[-1].reason.startswith("essential, and there is no room")
+    assert pruned([essential, undecided], 50).dropped[1].startswith("essential, and there is no room")
 
 
 def test_what_is_kept_if_there_is_space_goes_before_what_is_kept_if_it_is_relevant() -> None:
     spare, recent = item(1, age=0, references=5, priority=3), item(2, priority=2)
     assert score(spare) > score(recent)
     assert pruned([spare, recent], 100).kept == (2,)
-    assert pruned([spare, recent], 100).dropped[0].reason.startswith("kept only if there is space")
+    assert pruned([spare, recent], 100).dropped[1].startswith("kept only if there is space")
     relevant = [item(1, age=0, category="examples", relevant=True, priority=3), item(2, relevant=True, priority=2)]
     assert pruned(relevant, 100).kept == (2,)
 
@@ -154,7 +174,7 @@ def test_what_is_kept_if_there_is_space_goes_before_what_is_kept_if_it_is_releva
 @given(items_of_a_context, st.integers(0, 5000))
 def test_rows_and_branches_decide_before_scores(items: list[PruneItem], target: int) -> None:
     ranks = {"always_prune": 0, "prune": 1, "undecided": 2, "essential": 3}
-    gone = [one.key for one in pruned(items, target).dropped]
+    gone = list(pruned(items, target).dropped)
     by_key = {one.key: one for one in items}
     order = [(ranks[verdict(by_key[key])], -by_key[key].priority) for key in gone]
     assert order == sorted(order)
@@ -171,17 +191,16 @@ def test_the_threshold_rises_in_steps_past_the_last_score_that_went() -> None:
     assert pruned(items, 200).threshold == 30
     assert pruned(items, 100).threshold == 40
     assert pruned(items, 99).threshold == 70
-    steps_of_ten = prune(items, target_tokens=99, settings=GuardSettings(score_threshold=35, score_step=10))
-    assert steps_of_ten.threshold == 75
+    assert pruned(items, 99, GuardSettings(score_threshold=35, score_step=10)).threshold == 75
 
 
 def test_of_equal_scores_the_older_goes() -> None:
     items = [item(1, age=50), item(2, age=40), item(3, age=60)]
-    assert [one.key for one in pruned(items, 100).dropped] == [3, 1]
+    assert list(pruned(items, 100).dropped) == [3, 1]
 
 
 def test_of_equal_age_too_the_earlier_goes() -> None:
-    assert [one.key for one in pruned([item(key) for key in (1, 2, 3)], 100).dropped] == [1, 2]
+    assert list(pruned([item(key) for key in (1, 2, 3)], 100).dropped) == [1, 2]
 
 
 def test_when_only_what_is_always_kept_is_left_it_says_that_it_does_not_fit() -> None:
@@ -191,14 +210,12 @@ def test_when_only_what_is_always_kept_is_left_it_says_that_it_does_not_fit() ->
 
 
 def test_an_empty_context_fits() -> None:
-    assert pruned([], 0) == Pruned(kept=(), dropped=(), threshold=30, fits=True)
+    assert pruned([], 0) == Pruned(kept=(), dropped={}, fits=True)
 
 
 @given(items_of_a_context, st.integers(-10, 5000))
-def test_it_is_never_over_its_target_when_it_says_that_it_fits(items: list[PruneItem], target: int) -> None:
+def test_it_is_over_its_target_only_when_nothing_more_may_go(items: list[PruneItem], target: int) -> None:
     found = pruned(items, target)
-    left = sum(one.tokens for one in items if one.key in found.kept)
-    assert found.fits == (left <= target)
     if not found.fits:
         assert {verdict(one) for one in items if one.key in found.kept} <= {"always_keep"}
 
@@ -206,7 +223,7 @@ def test_it_is_never_over_its_target_when_it_says_that_it_fits(items: list[Prune
 @given(items_of_a_context, st.integers(0, 5000))
 def test_it_loses_no_item_and_keeps_the_order(items: list[PruneItem], target: int) -> None:
     found = pruned(items, target)
-    assert sorted([*found.kept, *(one.key for one in found.dropped)]) == [one.key for one in items]
+    assert sorted([*found.kept, *found.dropped]) == [one.key for one in items]
     assert list(found.kept) == sorted(found.kept)
 
 
@@ -234,4 +251,4 @@ def test_pruning_again_changes_nothing(items: list[PruneItem], target: int) -> N
     once = pruned(items, target)
     again = pruned([one for one in items if one.key in once.kept], target)
     assert again.kept == once.kept
-    assert again.dropped == ()
+    assert again.dropped == {}
