@@ -125,12 +125,17 @@ def test_messages_in_which_nothing_in_particular_is_said_may_be_told_in_a_line()
     )
     port = Fact(kind="number", text="The port is 8443.", seq=1, at=0.0, subject="port", weight=0.9)
 
-    def judged(*facts: Fact) -> str | None:
+    def judged(*facts: Fact, text: str = "- Ann and Ben plan a hike with dogs.") -> str | None:
         one = CondenseJob(
             level=1, strategy="detailed", sources=sources, facts=facts, target_tokens=90, max_tokens=110,
             session_id="s", title=None, participants=("Ann", "Ben"), first_at=0.0, last_at=0.0, message_count=8,
         )  # fmt: skip
-        return one.unsound("- Ann and Ben plan a hike with dogs.", ValidationSettings())
+        return one.unsound(text, ValidationSettings())
 
     assert judged() is None
     assert judged(port) == "says too little"
+    nothing = "## Overview\n- Small talk only; nothing was decided."
+    assert judged(text=nothing) is None
+    assert judged(port, text=nothing) == "ungrounded"
+    other = "- The board of the bank approved loans for steel mills after a quarter of falling freight rates in Asia."
+    assert judged(text=other) == "ungrounded"
