@@ -2,7 +2,7 @@
 
 The weights are log odds, fitted once (logistic regression over statements planted into talk, in several fields and
 phrasings) and rounded. What a clause names makes most of its weight: figures, dates, codes, people, a thing in two
-words. Greetings and agreement are talk, and so is what has no word but the commonest; what somebody says of themselves
+words. Reactions and idle words are talk, and so is what has no word but the commonest; what somebody says of themselves
 beside that is rather shown than not. What a model says must last weighs more than any wording.
 """
 
@@ -29,6 +29,24 @@ _DID = re.compile(
 )
 """What somebody did."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_BEGINS = {
+    "idles": re.compile(
+        r"(?:(?:and|but|so|yeah|yes|well|plus|now|then|also|actually|honestly|personally) )?(?:i"
+        r"|we)(?:['\u2019](?:m|ve|ll|d|re)| am| have| will| would| are| can| could)?(?: all| just| really| still"
+        r"| also| so| totally| completely| definitely| truly| always| never| super| gonna| going to| not| already"
+        r"| kinda| actually){0,4} (?:agree|appreciate|understand|get it|get that|see (?:that|it|you|what|why|how)"
+        r"|know|keep (?:it|ya|you|at|going|trying|in)|feel|hope|wish|bet|guess|think|imagine|sure|glad|happy"
+        r"|proud|excited|thrilled|stoked|grateful|thankful|honou?red|blessed|lucky|sorry|amazed|ready|curious|hear"
+        r"|believe|can['\u2019]t (?:wait|believe|imagine|thank|help)"
+        r"|couldn['\u2019]t|can['\u2019]t|don['\u2019]t know|didn['\u2019]t|haven['\u2019]t|remember|forget"
+        r"|mean|relate|wonder|getting there|here for|need to|have to|should|must|love (?:that|how|it|the|your|seeing"
+        r"|hearing|to see|this)|like (?:that|how|it|the|your)"
+        r"|enjoyed (?:it|that)|tell|let you|talk|share|apologi[sz]e|recommend|suggest|look forward"
+        r"|looking forward|fine|good|ok|okay|doing (?:well|good|great|ok|fine|alright)|off to|there)\b"
+    ),
+    "small talk": cues.SMALL_TALK,
+}
+"""At the start of a clause in lower case."""
 
 WEIGHTS: dict[str, float] = {
     "": -4.0,
@@ -48,20 +66,23 @@ WEIGHTS: dict[str, float] = {
     "small talk": -0.7,
     "tells little": -0.8,
     "listed": -1.0,
+    "idles": -1.2,
     "many words": -1.4,
     "tells nothing": -1.8,
     "long answer": -2.4,
 }
 """Log odds of each sign; the empty one is what a clause begins with."""
-PARTICULAR = frozenset({"path", "code", "date", "figure", "full name"})
+PARTICULAR = frozenset({"path", "code", "date", "full name"})
 """A clause with one of these says something in particular however it is put."""
-EASED = 0.5
-"""Of what speaks against such a clause, but for the place where it stands: in long advice, in a list."""
 _ADVICE = frozenset({"long answer", "listed"})
-TALK = frozenset({"small talk", "tells nothing"})
+"""What speaks against a clause as much as ever then."""
+TALK = frozenset({"idles", "small talk", "tells nothing"})
 OF_ONESELF = -3.3
 """Least log odds of what somebody says of themselves that is no talk: rather shown than not, behind what is more
 particular."""
+EASED = 0.5
+"""Of what speaks against a clause that says something in particular."""
+
 LASTING = 0.98
 """The weight of what a model says must last: above what any wording alone weighs, below a goal."""
 
@@ -79,7 +100,7 @@ _LONG_CHARS = 4
 def worded(low: str) -> set[str]:
     """Signs in the wording of a clause in lower case."""
     words = frozenset(_WORD.findall(low.replace("\u2019", "'")))
-    found = {"small talk"} if cues.SMALL_TALK.match(low) else set[str]()
+    found = {name for name, pattern in _BEGINS.items() if pattern.match(low)}
     telling = sum(_LONG_CHARS if len(word) >= _LONG_CHARS and not word.isascii() else 1 for word in words - COMMON)
     if telling < _FEW_TELLING:
         found.add("tells nothing")
@@ -102,9 +123,9 @@ def worded(low: str) -> set[str]:
 def weight_of(signs: Iterable[str]) -> float:
     """The weight of a clause with these signs, 0 to 1: the logistic function of their sum."""
     signs = frozenset(signs)
+    given = [(sign, WEIGHTS.get(sign, 0.0)) for sign in signs]
     eased = EASED if signs & PARTICULAR else 1.0
-    odds = {sign: WEIGHTS.get(sign, 0.0) for sign in sorted(signs)}
-    total = WEIGHTS[""] + sum(one * (eased if one < 0 and sign not in _ADVICE else 1.0) for sign, one in odds.items())
+    total = WEIGHTS[""] + sum(odds * (eased if odds < 0 and sign not in _ADVICE else 1.0) for sign, odds in given)
     if "of oneself" in signs and signs.isdisjoint(_ADVICE):
         total = max(total, OF_ONESELF)
     return round(1 / (1 + math.exp(-total)), 3)

@@ -44,6 +44,11 @@ _MOVED_TO = re.compile(r"\bmoved (?:to|in with) (?=[^\W\d_a-z])")
 _TELLS_WHOSE = frozenset({"to", "by", "with", "from"})
 _ONE_VALUED = frozenset({"lives", "works", "weight", "married", "born"})
 """Properties that a person has one of: what is said of oneself later takes the place of what was said before."""
+_CALLED = re.compile(
+    r"(?<=[a-z]), [^\W\d_a-z][^\W\d_A-Z]{1,20}[.!]*$|^(?i:wow|whoa|hey|hi|hello|oh|thanks|yeah|yes|no|ok|okay"
+    r"|aww?|congrats|sorry) [^\W\d_a-z][^\W\d_A-Z]{1,20}, (?=\w)"
+)
+"""Somebody is called by their name: "Totally agree, Mel", "Wow Mel, that is it"."""
 _POINTS = re.compile(
     r"\b(?:it|they|them|he|him|she|th(?:is|at) one|these|those"
     r"|th(?:is|at)(?=[,.!?]| (?:after|before|when|for|in|at|with|on|last|to)\b|$))\b",
@@ -109,7 +114,10 @@ def read(clause: str) -> Read:
     """The signs of a clause, and what it names."""
     found = phrases(clause)
     about = topic(found)
-    named = tuple(_names(clause))
+    called = [one.span() for one in _CALLED.finditer(clause)] if "," in clause else []
+    named = tuple(
+        one for one in _names(clause) if not any(start <= one.start() and one.end() <= stop for start, stop in called)
+    )
     shape, value = _shaped(clause, named, denied_values(clause))
     signs = worded(cues.lowered(clause)) | _formed(clause, shape, value, named)
     if about and len(about.words) > 1 and about.determiner != "your":

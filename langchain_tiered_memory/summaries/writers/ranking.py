@@ -116,7 +116,7 @@ def _signs(text: str) -> frozenset[str]:
 
 def _is_brief(text: str, signs: frozenset[str]) -> bool:
     """Whether it says two or three words and nothing in particular: "Luna and Oliver!"."""
-    return text.isascii() and text.count(" ") < _BRIEF_BLANKS and signs.isdisjoint(PARTICULAR)
+    return text.isascii() and text.count(" ") < _BRIEF_BLANKS and signs.isdisjoint((*PARTICULAR, "figure"))
 
 
 def is_event(text: str) -> bool:
