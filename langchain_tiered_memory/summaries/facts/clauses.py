@@ -47,6 +47,15 @@ _JOINT = re.compile(
     r"|[A-Z][\w'\u2019]{1,30})\b)"
     r"|, (?=(?:by the way|btw)\b)"
 )
+_TAIL = re.compile(
+    r"(?:,| [\u2013\u2014-]) (?:so|which|everybody|everyone|nobody|no one|all|and (?:that|i|it|everybody"
+    r"|everyone|nobody|not)|but (?:that|i|it)|though|although|because|since|as"
+    r"|i(?! (?:think|guess|hope|believe|suppose|assume|heard)\b)"
+    r"|please|just|oddly|thankfully|luckily|sadly|unfortunately|finally|more|less|keep|ping|in case"
+    r"|for now|whatever)\b[^,;:]{0,80}$",
+    re.IGNORECASE,
+)
+_SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 
 def clauses(sentence: str) -> list[str]:
@@ -61,6 +70,12 @@ def clauses(sentence: str) -> list[str]:
         return []
     found = (_without_lead(half) for half in _halves(said))
     return [one for one in found if one]
+
+
+def without_remark(clause: str) -> str:
+    """`clause` without a last part that only says how somebody feels about it: "and I'm glad"."""
+    tail = _TAIL.search(clause)
+    return clause[: tail.start()] if tail and not _SPECIFIC.search(tail[0]) else clause
 
 
 def _halves(said: str) -> list[str]:

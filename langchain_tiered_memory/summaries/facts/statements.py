@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from langchain_tiered_memory.summaries.facts.clauses import without_remark
 from langchain_tiered_memory.summaries.facts.frames import subject_of
 from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED, announces_change, cancels, denied_values, supposes
@@ -119,7 +120,7 @@ def read(clause: str) -> Read:
         one for one in _names(clause) if not any(start <= one.start() and one.end() <= stop for start, stop in called)
     )
     shape, value = _shaped(clause, named, denied_values(clause))
-    signs = worded(cues.lowered(clause)) | _formed(clause, shape, value, named)
+    signs = worded(cues.lowered(without_remark(clause))) | _formed(clause, shape, value, named)
     if about and len(about.words) > 1 and about.determiner != "your":
         signs.add("wide subject")
     if announces_change(clause) or cancels(clause):
@@ -154,7 +155,7 @@ def stands_alone(fact: Fact) -> bool:
 
 def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
     """What `clause` of `entry` states, however little; `listed`: it is an item of a list."""
-    low = cues.lowered(clause)
+    low = cues.lowered(without_remark(clause))
     signs, found, named, shape, value = read(clause)
     about = topic(found)
     if entry.role == "assistant":
