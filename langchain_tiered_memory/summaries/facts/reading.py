@@ -45,8 +45,8 @@ READER_VERSION = 4
 MAX_FACTS_PER_ENTRY = 6
 """Of one message, the weightiest: a pasted log must not crowd out the conversation."""
 
-LEAST_WEIGHT = 0.015
-"""What weighs less has more signs of talk than of anything in particular."""
+LEAST_WEIGHT = 0.008
+"""What weighs less is talk."""
 
 _MAX_CHARS = 240
 """Of a clause: what is longer is cut around its value."""

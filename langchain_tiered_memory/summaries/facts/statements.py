@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from langchain_tiered_memory.summaries.facts.clauses import without_remark
 from langchain_tiered_memory.summaries.facts.frames import subject_of
 from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
-from langchain_tiered_memory.summaries.facts.values import NAMED, announces_change, cancels, denied_values, supposes
+from langchain_tiered_memory.summaries.facts.values import NAMED, denied_values, supposes
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH
+from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
 from langchain_tiered_memory.text.lexicon import NO_NAMES
 from langchain_tiered_memory.text.noun_phrases import Phrase, phrases, singular
 from langchain_tiered_memory.text.readings import read_once
@@ -28,7 +28,8 @@ _MIN_GOAL_WORDS = 5
 _MIN_WORDS = 3
 _ANSWER_WORDS = 5
 _POINTS_BACK = re.compile(r"(?:it|that|they|this one|he|she)(?:['\u2019]\w+)?\b", re.IGNORECASE)
-_ANSWERS = frozenset({"path", "code", "date", "figure", "full name", "decision"})
+_ANSWERS = frozenset({"path", "code", "date", "unit", "figure", "full name", "decision"})
+_FEW_WORDS = 9
 _MANY_WORDS = 18
 
 _NO_UNIT = (
@@ -121,10 +122,12 @@ def read(clause: str) -> Read:
     )
     shape, value = _shaped(clause, named, denied_values(clause))
     signs = worded(cues.lowered(without_remark(clause))) | _formed(clause, shape, value, named)
-    if about and len(about.words) > 1 and about.determiner != "your":
-        signs.add("wide subject")
-    if announces_change(clause) or cancels(clause):
-        signs.add("correction")
+    if called:
+        signs.add("addresses")
+    if about:
+        signs.add("wide subject" if len(about.words) > 1 else "subject")
+        if about.determiner in ("my", "our"):
+            signs.add("own")
     return Read(frozenset(signs), tuple(found), named, shape, value)
 
 
@@ -248,7 +251,7 @@ def _attribute(about: Phrase | None, found: Sequence[Phrase], clause: str, low: 
 
 
 def _kind(shape: str, signs: frozenset[str], low: str, entry: Entry) -> FactKind:
-    if entry.role != "assistant" and "small talk" not in signs and "constraint" in signs:
+    if entry.role != "assistant" and "small talk" not in signs and ("constraint" in signs or cues.ORDER.match(low)):
         return "constraint"
     if "decision" in signs:
         return "decision"
@@ -286,13 +289,23 @@ def _shaped(clause: str, named: Sequence[re.Match[str]], denied: Sequence[str]) 
 
 
 def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]]) -> set[str]:
-    is_count = shape == "figure" and len(value) == 1 and _LONG_FIGURE.search(clause) is None  # "3 of them"
-    signs = {shape} if shape and not is_count else set[str]()
+    signs = {shape} if shape else set()
+    if shape == "figure":
+        digits = sum(char.isdigit() for char in value)
+        small = digits == 1 and value.isdigit() and _LONG_FIGURE.search(clause) is None
+        signs = {"small figure"} if small else {"figure"}
+        if not value.replace(",", "").replace(".", "").isdigit():
+            signs.add("unit")
     if any(" " in one[0] for one in named):
         signs.add("full name")
     elif any(one.start() > 0 for one in named):
         signs.add("name")
-    if clause.count(" ") + 1 > _MANY_WORDS:
+    if QUOTED.search(clause):
+        signs.add("quoted")
+    words = clause.count(" ") + 1
+    if words <= _FEW_WORDS:
+        signs.add("few words")
+    elif words > _MANY_WORDS:
         signs.add("many words")
     return signs
 

@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.signs import PARTICULAR, TALK, weight_of
+from langchain_tiered_memory.summaries.facts.signs import PARTICULAR, PERSONAL, TALK, weight_of
 from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import identifiers
@@ -48,8 +48,7 @@ _FILLER = 0.004
 """What weighs less only reacts, praises or says two words."""
 _GREETS = frozenset({"small talk", "tells nothing"})
 """Signs of "Hey Emily!", in which a name is nothing to tell."""
-_EVENT = 0.25
-"""The least weight of what somebody did, for a reader who sees nothing else."""
+_OF_ONESELF = 0.25
 _MANY_ITEMS = 3
 _BRIEF_BLANKS = 3
 _ADVISED, _LISTING, _LEANING, _ASKING, _ANNOUNCING, _BRIEF = 0.75, 0.5, 0.35, 0.5, 0.3, 0.5
@@ -88,7 +87,7 @@ def telling(text: str, *, advised: bool = False) -> float:
     What an assistant advises in general tells less than what it is about.
     """
     signs = _signs(text)
-    weight: float = 2 * max(weight_of(signs), _EVENT if "did" in signs else 0.0) ** _FLATTENED
+    weight: float = 2 * max(weight_of(signs), _OF_ONESELF if signs & PERSONAL else 0.0) ** _FLATTENED
     weight *= _ADVISED if advised else 1.0
     if text.count(";") >= _MANY_ITEMS or text[:1].isdigit() or text.startswith(("- ", "[")):
         weight *= _LISTING  # or a picture, which nobody sees
@@ -120,8 +119,8 @@ def _is_brief(text: str, signs: frozenset[str]) -> bool:
 
 
 def is_event(text: str) -> bool:
-    """Whether a statement tells what somebody did: it needs its day."""
-    return "did" in read(text).signs
+    """Whether a statement tells what somebody did or is going to do: it needs its day."""
+    return not read(text).signs.isdisjoint(("did", "plans"))
 
 
 def kind_of(text: str) -> ItemKind:
