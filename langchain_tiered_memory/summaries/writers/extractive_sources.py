@@ -82,6 +82,7 @@ _ASKING_WEIGHT = 1.25  # of what the person says whom an assistant helps
 _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on must know it
 _REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.2, 1.5  # of a summary's statements
 _MERGED_LEVEL = 2  # above it an assistant's advice stands behind what it was asked for
+_LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
 _DEFINITION = re.compile(
     r"^[ \t]*+(?:export |public |async |static ){0,4}"
     r"(?:(?:def|class|func|function|fn|interface|type|struct|enum|const) ++\(?[\w.]"
