@@ -26,9 +26,10 @@ CORRECTED = "- A person says: "
 APPENDED = re.compile(rf"(?:{STILL_OPEN}|{SAID}|{re.escape(TOOL_SAID)})")
 """How a line begins that an audit appended."""
 
-_KEEP = re.compile(r"\[keep\][: \t]*", re.IGNORECASE)
+KEEP_MARK = "[keep]"
 """Stands before what a model says must be known when all the rest is forgotten: such a statement weighs most among the
 facts. It is kept in the stored text, and shown to nobody but who writes the summary above."""
+_KEEP = re.compile(r"\[keep\][: \t]*", re.IGNORECASE)
 _INSTEAD = re.compile(r"\[instead of ([^\[\]\n]{1,80})\][: \t]*", re.IGNORECASE)
 """Before a statement that stands in the place of others: the numbers of the messages that these were kept of."""
 _NUMBER = re.compile(r"\d{1,12}")
@@ -90,12 +91,6 @@ def is_kept(line: str) -> bool:
 
 REQUESTED = "requested:"
 """Verb of an overview."""
-
-HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
-"""A heading, or a bold line that is one."""
-MARK_OF_LINE = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
-FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
-"""Of a block of code."""
 
 DATE = r"\d{1,2} [A-Z][a-z]{2,8} \d{4}"
 OVERVIEW = re.compile(r"^(?:[^:\n]{1,120}? (?:talked about|asked about|requested:) |The assistant used )[^\n]*\.$")

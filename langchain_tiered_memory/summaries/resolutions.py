@@ -9,17 +9,28 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import OVERVIEW, RULES, TOOL_MARK, names_subjects, without_kept
+from langchain_tiered_memory.summaries.marks import (
+    ANSWER,
+    APPENDED,
+    OVERVIEW,
+    RULES,
+    SAID,
+    SPOKEN,
+    TOOL_MARK,
+    names_subjects,
+    without_kept,
+    without_marks,
+)
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, is_filler, kind_of, telling
-from langchain_tiered_memory.summaries.writers.sections import ItemKind, Told, read_told
+from langchain_tiered_memory.summaries.writers.sections import ItemKind, kind_of_heading
 from langchain_tiered_memory.text.fencing import neutralised
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.sentences import pieces
-from langchain_tiered_memory.text.statements import clause_cut
+from langchain_tiered_memory.text.statements import clause_cut, leans
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
@@ -51,9 +62,12 @@ _DAYS_BY_MONTH = 45
 _TO_DO: frozenset[ItemKind] = frozenset({"action", "open"})
 """Kinds whose statements would pass for done without their heading."""
 
+MARK_OF_LINE = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
+HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
 _SPAN_AT_END = re.compile(r" \(\d{1,2} [A-Z][a-z]{2,8} \d{4}(?: to \d{1,2} [A-Z][a-z]{2,8} \d{4})?\)\.$")
 _MAX_OVERVIEW_CHARS = 220
 _MAX_QUESTION_CHARS, _MAX_PAIR_CHARS = 120, 260
+_MAX_LEANING_CHARS = 240
 
 
 def text_of(summary: Summary) -> str:
@@ -101,9 +115,9 @@ def shortened(
     its heading, without which it would pass for done.
     What an audit appended is left out: it is a list, for search and for the level above.
     """
-    overview, told = read_summary(text)
+    overview, told = read_told(text)
     if in_order:
-        told = [replace(one, label=one.label or f"{one.heading}: ") if _is_to_do(one) else one for one in _points(told)]
+        told = [replace(one, label=f"{one.heading}: ") if one.is_to_do else one for one in _points(told)]
     if not overview and not told:
         return _cut(text.strip(), max(1, round(share * len(text))))
     chars = len(text)
@@ -128,11 +142,6 @@ def shortened(
             return _cut(best.whole, max(room, 1))
         return f"{overview}\n{best.bullet}{_cut(best.whole, max(room, 1))}"
     return "\n".join([*([overview] if overview else ()), *_joined([told[place] for place in sorted(chosen)])])
-
-
-def _is_to_do(one: Told) -> bool:
-    """Whether its heading alone says that it is not done."""
-    return one.kind in _TO_DO and one.heading != ""
 
 
 def _points(told: Sequence[Told]) -> Iterator[Told]:
@@ -209,7 +218,7 @@ def _heads_by_worth(text: str) -> tuple[str, ...]:
 
 
 def _heads_of(text: str, ranked: Callable[[Sequence[Told]], Iterable[int]]) -> tuple[str, ...]:
-    overview, told = read_summary(text)
+    overview, told = read_told(text)
     found = [" ".join(told[place].whole.split()) for place in islice(ranked(told), _HEADS)]
     return tuple(one for one in ([overview] if overview else []) + found if one)
 
@@ -261,18 +270,100 @@ def _cut(line: str, chars: int) -> str:
     return f"{head.rsplit(' ', 1)[0] if ' ' in head else head}\u2026"
 
 
-def read_summary(text: str) -> tuple[str, list[Told]]:
-    """The overview of a summary, empty where it has none, and what else it says; without what an audit quotes."""
-    first = text.partition("\n")[0]
-    overview = [_SPAN_AT_END.sub(".", first)] if OVERVIEW.match(first) else []
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One statement of a summary."""
+
+    text: str
+    """Without bullet and speaker."""
+    label: str
+    """Who said it and when, with a colon and a blank; empty where nobody is named."""
+    line: int
+    kind: ItemKind
+    bullet: str = ""
+    heading: str = ""
+    """Under which it stands."""
+
+    @property
+    def is_to_do(self) -> bool:
+        """Whether its heading alone says that it is not done."""
+        return self.kind in _TO_DO and self.heading != "" and not self.label
+
+    @property
+    def whole(self) -> str:
+        """As it stands alone."""
+        return f"{self.label}{self.text}"
+
+
+def read_told(text: str) -> tuple[str, list[Told]]:
+    """The overview of a summary, empty where it has none, and what else it says; without what an audit appended."""
+    overview: list[str] = []
     told: list[Told] = []
-    for one in read_told(text):
-        if one.kind == "overview" and not told and sum(map(len, overview)) < _MAX_OVERVIEW_CHARS // 2:
-            overview.append(one.whole)
-        elif one.speaker.startswith(TOOL_MARK) and not one.appended:
-            told.append(replace(one, text=clause_cut(one.whole, most_chars=_MAX_PAIR_CHARS), label=""))
-        elif not one.appended or one.kind == "open":
-            is_pair = len(one.asked) <= _MAX_QUESTION_CHARS and 0 < len(one.framed) <= _MAX_PAIR_CHARS
-            needs_it = is_pair and (one.speaker == "assistant" or telling(one.text) < 1.0)
-            told.append(replace(one, text=one.framed, label="") if needs_it else one)
+    kind: ItemKind = "point"
+    above = ""
+    for number, line in enumerate(without_marks(text).splitlines()):
+        heading = HEADING.match(line)
+        if heading:
+            # A bold line names a theme: what stands below it keeps its kind.
+            if heading["marked"]:
+                above = heading["marked"].strip(" :")
+                kind = kind_of_heading(above) or "point"
+        elif APPENDED.match(line):
+            still_open = line.partition(SAID)[0].strip() if not line.startswith((SAID, TOOL_MARK)) else ""
+            if still_open:
+                told.append(Told(still_open, "", number, "open"))
+        elif not number and OVERVIEW.match(line):
+            overview.append(_SPAN_AT_END.sub(".", line))
+        elif kind == "overview" and not told and sum(map(len, overview)) < _MAX_OVERVIEW_CHARS // 2:
+            overview += (piece.text for piece in pieces(line)[:1])
+        elif line.strip():
+            told += (replace(one, heading=above) for one in _of_line(line, number, kind))
     return clause_cut(" ".join(overview), most_chars=_MAX_OVERVIEW_CHARS), told
+
+
+def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
+    """The statements of one line: each with its speaker, an answer with its question where it needs that."""
+    mark = MARK_OF_LINE.match(line)
+    bullet = f"{mark[0].strip()} " if mark else ""
+    rest = line[mark.end() :].strip() if mark else line.strip()
+    if rest.startswith(TOOL_MARK):
+        yield Told(clause_cut(rest, most_chars=_MAX_PAIR_CHARS), "", number, "technical", bullet)
+        return
+    label, question = "", list[str]()
+    spoken = SPOKEN.match(rest)
+    asks = False
+    if spoken:
+        label, rest, asks = spoken[0].rstrip() + " ", rest[spoken.end() :], bool(spoken["asked"])
+    for text in sentences_of(rest):
+        answer = ANSWER.match(text)
+        if answer is None:
+            if asks:
+                question.append(text)
+            elif text != rest and SPOKEN.match(text) and not rest.startswith(text):
+                yield Told(text, "", number, kind, bullet)  # it begins with a subject or speaker of its own
+            else:
+                yield Told(text, label, number, kind, bullet)
+            continue
+        asked = f"{label}{' '.join(question)}" if question else ""
+        who = f"{answer['speaker']} ({answer['when']}): " if answer["when"] else f"{answer['speaker']}: "
+        said = text[answer.end() :]
+        short = len(asked) <= _MAX_QUESTION_CHARS and len(asked) + len(text) <= _MAX_PAIR_CHARS
+        if asked and short and (answer["speaker"] == "assistant" or telling(said) < 1.0):
+            yield Told(f"{asked} {text}", "", number, kind, bullet)
+        else:
+            yield Told(said, who, number, kind, bullet)
+        label, asks, question = who, False, []
+    if question:
+        yield Told(" ".join(question), label, number, kind, bullet)
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """Sentences, one that leans on the one before it with that."""
+    waiting = ""
+    for piece in pieces(text):
+        joins = waiting and leans(piece.text) and len(waiting) + len(piece.text) < _MAX_LEANING_CHARS
+        if waiting and not joins:
+            yield waiting
+        waiting = f"{waiting} {piece.text}" if joins else piece.text
+    if waiting:
+        yield waiting

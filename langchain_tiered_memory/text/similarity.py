@@ -2,13 +2,16 @@
 
 Near means: nearly the same words in nearly the same order (Jaccard similarity of runs of four words, Broder 1997),
 *and* the same numbers, negations and identifiers. Two build logs that differ in one figure are two things, however
-much they share.
+much they share. Candidates come from an index of each text's smallest shingle hashes (bottom-k sketch), so the cost
+grows with the length of the texts and not with the number of pairs.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ SIMILARITY = 0.8
 """Least Jaccard similarity of two texts that count as near-equal."""
 
 _SHINGLE_WORDS = 4
+_SKETCH_HASHES = 12  # two texts of similarity 0.8 share none of the twelve smallest about once in 10^8
+_MAX_BUCKET = 32  # texts that share a boilerplate shingle: only the latest are compared
 _MIN_WORDS = 8  # "Yes, please." twice answers two questions
 _MAX_WORDS = 20_000  # beyond this only equal texts count: shingling a blob is not worth its seconds
 _WORD = re.compile(
@@ -29,6 +34,13 @@ _NEGATION = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    shingles: frozenset[int]
+    telling: Counter[str]
+    """Words that change what is said: with digits, negating, or with capitals inside."""
+
+
 def near_duplicates(texts: Sequence[str]) -> dict[int, int]:
     """Index of each near-duplicate -> index of the first text that says nearly the same (itself no duplicate).
 
@@ -36,7 +48,8 @@ def near_duplicates(texts: Sequence[str]) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     equal: dict[str, int] = {}
-    shapes: dict[tuple[str, ...], list[tuple[int, frozenset[int]]]] = {}
+    shapes: dict[int, _Shape] = {}
+    buckets: dict[int, list[int]] = {}
     for index, text in enumerate(texts):
         words = _WORD.findall(text)
         if len(words) < _MIN_WORDS:
@@ -48,31 +61,32 @@ def near_duplicates(texts: Sequence[str]) -> dict[int, int]:
         equal[key] = index
         if len(words) > _MAX_WORDS:
             continue
-        telling, shingles = _shape(words)
-        alike = shapes.setdefault(telling, [])
-        twin = next((other for other, theirs in alike if _are_alike(shingles, theirs)), None)
+        shape = _shape(words)
+        sketch = sorted(shape.shingles)[:_SKETCH_HASHES]
+        candidates = sorted({other for value in sketch for other in buckets.get(value, ())[-_MAX_BUCKET:]})
+        twin = next((other for other in candidates if _alike(shape, shapes[other])), None)
         if twin is not None:
             found[index] = equal[key] = twin
-        else:
-            alike.append((index, shingles))
+            continue
+        shapes[index] = shape
+        for value in sketch:
+            buckets.setdefault(value, []).append(index)
     return found
 
 
-def _shape(words: list[str]) -> tuple[tuple[str, ...], frozenset[int]]:
-    """The words that change what is said (with digits, negating, or with capitals inside), and the runs of words."""
+def _shape(words: list[str]) -> _Shape:
     folded = [word.casefold() for word in words]
     runs = (" ".join(folded[start : start + _SHINGLE_WORDS]) for start in range(len(folded) - _SHINGLE_WORDS + 1))
-    telling = sorted(
+    telling = Counter(
         low
         for word, low in zip(words, folded, strict=True)
         if word[1:] != low[1:] or _NEGATION.match(low) or "_" in word or any(map(str.isdigit, word))
     )
-    return tuple(telling), frozenset(zlib.crc32(run.encode("utf-8", "surrogatepass")) for run in runs)
+    return _Shape(frozenset(zlib.crc32(run.encode("utf-8", "surrogatepass")) for run in runs), telling)
 
 
-def _are_alike(one: frozenset[int], other: frozenset[int]) -> bool:
-    fewer, more = sorted((len(one), len(other)))
-    if fewer < SIMILARITY * more:
+def _alike(one: _Shape, other: _Shape) -> bool:
+    if one.telling != other.telling:
         return False
-    shared = len(one & other)
-    return shared >= SIMILARITY * (fewer + more - shared)
+    shared = len(one.shingles & other.shingles)
+    return shared >= SIMILARITY * (len(one.shingles) + len(other.shingles) - shared)

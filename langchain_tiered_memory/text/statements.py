@@ -57,6 +57,8 @@ class Statement:
     is_code: bool = False
     announces: bool = False
     """Whether it is the head of something that is not quoted with it."""
+    leans: bool = False
+    """Whether it begins with a word for something that was named before it."""
 
 
 def statements(text: str) -> list[Statement]:
@@ -203,17 +205,22 @@ def _leaned(given: Iterable[Statement]) -> Iterator[Statement]:
     """Sentences that lean on the one before them, with it."""
     before: Statement | None = None
     for one in given:
-        joins = (
-            before is not None
-            and not (one.is_code or one.announces or before.is_code or before.announces)
-            and leans(one.text)
+        if one.is_code or one.announces or not leans(one.text):
+            if before:
+                yield before
+            before = one
+        elif (
+            before
+            and not (before.is_code or before.announces)
             and len(before.text) + len(one.text) < _MAX_PAIR_CHARS
             and before.text.endswith(STOPS)
-            and not before.text.endswith(ASKS)
+            and before.text[-1] not in "?\uff1f\u061f"
             and not one.text.endswith(ASKS)
-        )
-        if before is not None and not joins:
-            yield before
-        before = Statement(f"{before.text} {one.text}") if before is not None and joins else one
-    if before is not None:
+        ):
+            before = Statement(f"{before.text} {one.text}", leans=before.leans)
+        else:
+            if before:
+                yield before
+            before = Statement(one.text, leans=True)
+    if before:
         yield before

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.summaries.facts.listing import facts_list
+from langchain_tiered_memory.summaries.facts.reading import SPEAKERS
 from langchain_tiered_memory.summaries.facts.signs import LASTING
-from langchain_tiered_memory.summaries.facts.statements import stands_alone
+from langchain_tiered_memory.summaries.facts.standing import standing_alone
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from langchain_tiered_memory.summaries.facts.written import stated_in
-from langchain_tiered_memory.summaries.rendering import facts_block, item_text
+from langchain_tiered_memory.summaries.rendering import day, facts_block, item_text
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.summaries.tree.cover import CoverItem
-    from langchain_tiered_memory.types.records import Fact
+    from langchain_tiered_memory.types.records import Entry, Fact
 
 _CANDIDATES_EACH = 6
 """Facts that are looked at for each that may find room, the weightiest: so many that rarity decides among them, and no
 more, however long the session is."""
 _TOKENS_EACH, _SHORT_TOKENS = 12, 8
 """Of a fact as it is listed, about, and of a short one: of those that are alike more are looked at than fit."""
+_CONTESTED = 1.5
+"""Of the room, for a first choice: what does not stand by itself takes more words, or is not listed."""
 _CORRECTED = 200
 """Former values that are looked for in the prose, the weightiest."""
 _FRAMING_TOKENS = 8
@@ -79,17 +83,48 @@ def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, ro
     )
     note = count(_MORE) + 1 if any(map(_must_last, found)) else 0
 
-    chosen = chosen_facts(
-        [one for one in found if one.by_model or one.id in corrections or stands_alone(one)],
-        room=max(left - note, 0),
-        lasting_room=most - note,
-        count_text=count,
-        told=prose,
-        first=corrections,
-    )
+    def choose(facts: Sequence[Fact], *, spare: float) -> list[Fact]:
+        return chosen_facts(
+            facts,
+            room=round(spare * max(left - note, 0)),
+            lasting_room=most - note,
+            count_text=count,
+            told=prose,
+            first=corrections,
+        )
+
+    chosen = choose(_understood(inputs, choose(found, spare=_CONTESTED), corrections), spare=1.0)
     listed, shown = facts_list(chosen), {one.id for one in chosen}
     left_out = [one for one in found if _must_last(one) and one.id not in shown]
     return listed if not chosen or all(stated_in(prose, left_out)) else f"{listed}\n{_MORE}"
+
+
+def _understood(inputs: Inputs, facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:
+    """The facts that a reader understands who sees nothing else, each with the words that it needs for that.
+
+    Those of the ids in `first` have to be shown: they stand as they are.
+    """
+    plain = [one for one in facts if one.by_model]
+    spoken = [one for one in facts if not one.by_model]
+    wanted = {seq for one in spoken for seq in (one.seq, one.seq - 1)} - inputs.off
+    known = {entry.seq: entry for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, sorted(wanted))}
+    found: dict[tuple[int, str], Fact] = {}
+    for one in spoken:
+        entry = known.get(one.seq)
+        said = one.text if entry is None else standing_alone(one, entry, _before(entry, known.get(one.seq - 1)))
+        if one.id in first:
+            found[one.seq, one.text] = one
+        elif said is not None:  # a sentence that stands for several of its facts is told once
+            found.setdefault((one.seq, said), one if said == one.text else replace(one, text=said))
+    return sorted([*plain, *found.values()], key=lambda one: (one.seq, one.id))
+
+
+def _before(entry: Entry, before: Entry | None) -> Entry | None:
+    """What somebody else said right before a message, on its track and day."""
+    if before is None or before.track != entry.track or before.role not in SPEAKERS:
+        return None
+    is_other = (before.role, before.name) != (entry.role, entry.name)
+    return before if is_other and day(before.at) == day(entry.at) else None
 
 
 def leaves_out(listed: str) -> bool:

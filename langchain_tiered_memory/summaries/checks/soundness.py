@@ -13,7 +13,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from langchain_tiered_memory.summaries.marks import HEADING
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.terms import analyse
 
@@ -45,13 +44,15 @@ _LEAST_SOURCES = 4
 _MAIN_SOURCE_SHARE = 0.4
 """A source that has so much of all terms may well have all that matters."""
 _WORD = re.compile(r"\w+")
+_HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]|\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
 _FRAME_TEXT = (
     "user assistant system tool ask answer discuss discussion conversation message talk speak mention tell note share "
     "express explain describe request provide suggest recommend confirm agree respond reply clarify thank greet "
     "greeting chat exchange summary summarize summarise overview key point theme topic decision decide action item "
     "technical detail unresolved open question issue problem none nothing session participant speaker earlier previous "
     "current context follow next step well also both about then after before during while other one two several "
-    "various later still already including include regarding concerning state report various covered"
+    "various later still already including include regarding concerning state report various covered small "
+    "general only"
 )
 FRAME = frozenset(term for word in _FRAME_TEXT.split() for term in analyse(word))
 """Words in which a summary is told: they say nothing of what it is about, wherever they stand."""
@@ -97,7 +98,8 @@ def soundness(
     stated = _keys(prose)
     grounded = stated & (told | frozenset[str]().union(*map(_keys, known)))
     if (say_little or len(told) < _SMALL_TALK_TERMS) and not any(_names_something(source) for source in sources):
-        share = len(grounded) / len(stated) if len(stated) >= _LEAST_JUDGED else 1.0
+        is_brief = len(stated) < _LEAST_JUDGED and len(told) < _SMALL_TALK_TERMS
+        share = 1.0 if is_brief or not stated else len(grounded) / len(stated)
         return Soundness(grounded=min(1.0, _SMALL_TALK_BONUS * share), covered=1.0, from_one_source=False)
     shared = stated & told
     one = max(each, key=lambda keys: len(shared & keys), default=frozenset[str]())
@@ -142,7 +144,7 @@ def _keys(text: str) -> frozenset[str]:
 
 def _prose(text: str) -> Iterator[str]:
     """Lines that say something: headings stand whatever is below them."""
-    return (line for line in text.splitlines() if not HEADING.match(line))
+    return (line for line in text.splitlines() if not _HEADING.match(line))
 
 
 def _names_something(text: str) -> bool:

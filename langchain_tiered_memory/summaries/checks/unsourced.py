@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.figure_sources import FigureSources, figure_sources, figures_in
-from langchain_tiered_memory.summaries.marks import FENCE, NOTE, NOTED
+from langchain_tiered_memory.summaries.marks import NOTE, NOTED
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.types.records import utc
@@ -30,6 +30,7 @@ _YEAR = re.compile(r"\b\d{4}\b")
 _CLOCK = re.compile(r"\b(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\b")
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]|(?:[-*+] |\d{1,3}[.)] )?\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
+_FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
 _COUNTING = re.compile(r"^[ \t]*\(?\d{1,3}[.)][ \t]")
 
 
@@ -101,7 +102,7 @@ def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
     all_marked: list[str] = []
     in_code = False
     for line in text.splitlines():
-        fence = FENCE.match(line) is not None
+        fence = _FENCE.match(line) is not None
         in_code ^= fence
         if in_code or fence or _HEADING.match(line):
             lines.append(line)

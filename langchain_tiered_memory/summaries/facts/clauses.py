@@ -7,6 +7,9 @@ import re
 from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.sentences import ASKS
 
+MAX_WORDS = 30
+"""Longest clause, in words; what is longer is cut around what it states."""
+_MAX_CHARS = 320  # of a text without blanks between its words
 _LEAST_HALF = 4  # words of a half that stands alone
 _TAG_WORDS = 3  # of a question behind a sentence that asks about that sentence: ", right?", ", is that correct?"
 _SPLIT_WORDS = 12  # a shorter sentence is one clause
@@ -55,6 +58,7 @@ _TAIL = re.compile(
     r"|for now|whatever)\b[^,;:]{0,80}$",
     re.IGNORECASE,
 )
+_BECAUSE = re.compile(r"(?<=[\w)]) (?:because|since|as it|so that|in case|even though)\b[^,;:]{1,80}$", re.IGNORECASE)
 _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 
@@ -72,10 +76,33 @@ def clauses(sentence: str) -> list[str]:
     return [one for one in found if one]
 
 
+def trimmed(clause: str, *, keep: tuple[int, int]) -> str:
+    """`clause` without a last part that adds nothing to what stands at `keep`, and not longer than a clause may be."""
+    for pattern in (_TAIL, _BECAUSE):
+        tail = pattern.search(clause, keep[1])
+        if tail and not _SPECIFIC.search(tail[0]):
+            clause = clause[: tail.start()]
+    return shortened(clause, around=keep)
+
+
 def without_remark(clause: str) -> str:
     """`clause` without a last part that only says how somebody feels about it: "and I'm glad"."""
     tail = _TAIL.search(clause)
     return clause[: tail.start()] if tail and not _SPECIFIC.search(tail[0]) else clause
+
+
+def shortened(said: str, *, around: tuple[int, int], max_words: int = MAX_WORDS) -> str:
+    """`said`, or at most `max_words` of its words around a span, with an ellipsis where something is missing."""
+    words = said.split(" ")
+    if len(words) <= max_words and len(said) <= _MAX_CHARS:
+        return said
+    first = max(0, min(said.count(" ", 0, around[0]) - max_words // 3, len(words) - max_words))
+    start = len(" ".join(words[:first])) + (1 if first else 0)
+    short = " ".join(words[first : first + max_words])
+    if len(short) > _MAX_CHARS:
+        cut = max(0, min(around[0] - start - _MAX_CHARS // 4, len(short) - _MAX_CHARS))
+        start, short = start + cut, short[cut : cut + _MAX_CHARS]
+    return f"{chr(0x2026) if start else ''}{short.strip()}{chr(0x2026) if start + len(short) < len(said) else ''}"
 
 
 def _halves(said: str) -> list[str]:

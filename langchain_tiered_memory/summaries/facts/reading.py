@@ -19,7 +19,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.clauses import clauses
+from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
 from langchain_tiered_memory.summaries.facts.frames import frame_of
 from langchain_tiered_memory.summaries.facts.statements import (
     BRIEF_CHARS,
@@ -32,14 +32,13 @@ from langchain_tiered_memory.summaries.facts.statements import (
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.sentences import ASKS, pieces
-from langchain_tiered_memory.text.statements import clause_cut
 from langchain_tiered_memory.types.records import Entry, Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-READER_VERSION = 4
+READER_VERSION = 3
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
@@ -48,8 +47,6 @@ MAX_FACTS_PER_ENTRY = 6
 LEAST_WEIGHT = 0.008
 """What weighs less is talk."""
 
-_MAX_CHARS = 240
-"""Of a clause: what is longer is cut around its value."""
 _MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
 _MAX_TEXT_CHARS = 60_000  # of one message, half from each end: a pasted file states no decisions
 CORRECTION = "correction"
@@ -154,8 +151,7 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
             if goal and is_ask(stated.text):
                 stated, goal = replace(stated, kind="goal"), False
             if stated.weight >= LEAST_WEIGHT:
-                reach = stated.text.find(stated.value) + len(stated.value)
-                found.append((clause_cut(stated.text, most_chars=_MAX_CHARS, reach=reach), stated, quoted))
+                found.append((trimmed(stated.text, keep=stated.span), stated, quoted))
             about = stated.named or about
         asks = piece.text.rstrip().endswith(ASKS)
         if asks:

@@ -20,7 +20,7 @@ from langchain_tiered_memory.text.statements import leans
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from langchain_tiered_memory.types.records import Entry, Fact, FactKind
+    from langchain_tiered_memory.types.records import Entry, FactKind
 
 BRIEF_CHARS = 600
 """Of an assistant's message: a longer one advises at length, and mentions much that nobody settled."""
@@ -56,14 +56,6 @@ _POINTS = re.compile(
     r"|th(?:is|at)(?=[,.!?]| (?:after|before|when|for|in|at|with|on|last|to)\b|$))\b",
     re.IGNORECASE,
 )
-_BEGINS_ANSWER = re.compile(
-    r"(?:since|for|about|around|almost|nearly|just|only|at|in|on|by|from|with|because|to|both|neither|mostly|\d)\b",
-    re.IGNORECASE,
-)
-"""How a statement begins that is the rest of a sentence: the question before it has the other part."""
-_BRIEF_BLANKS = 7
-"""Of such a statement: with more blanks between its words it says what of."""
-_SETTLED: frozenset[FactKind] = frozenset({"decision", "constraint", "goal"})
 _NEAR_BLANKS = 6
 """Before such a word: behind more it means what was just named."""
 _I = re.compile(r"(?:i|i['\u2019]m|i['\u2019]ve|we|we['\u2019]re|we['\u2019]ve)\b")
@@ -92,6 +84,8 @@ class Statement:
     attribute: str
     value: str
     signs: frozenset[str]
+    span: tuple[int, int]
+    """Where its subject and its value stand."""
     named: str = ""
     """Its subject as it is said, for what the next sentence calls "it"."""
 
@@ -145,17 +139,6 @@ def points_back(text: str) -> bool:
     )
 
 
-def stands_alone(fact: Fact) -> bool:
-    """Whether somebody who sees nothing else understands a fact: "A friend made it" and "Since May" tell nothing.
-
-    What was settled is told even so, and what says "it" of a thing that it names behind.
-    """
-    if fact.kind in _SETTLED or (leans(fact.text) and fact.value and " " in fact.subject):
-        return True
-    is_answer = fact.text.count(" ") < _BRIEF_BLANKS and _BEGINS_ANSWER.match(fact.text) is not None
-    return not is_answer and not points_back(fact.text)
-
-
 def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
     """What `clause` of `entry` states, however little; `listed`: it is an item of a list."""
     low = cues.lowered(without_remark(clause))
@@ -172,6 +155,7 @@ def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
         attribute,
         value,
         signs,
+        _span(clause, about, value, signs),
         " ".join(about.words) if about and len(about.words) > 1 else "",
     )
 
@@ -248,6 +232,14 @@ def _attribute(about: Phrase | None, found: Sequence[Phrase], clause: str, low: 
         return "lives"
     told = _PROPERTY.search(low)
     return _PROPERTIES.get(told[0], told[0]) if told else ""
+
+
+def _span(clause: str, about: Phrase | None, value: str, signs: frozenset[str]) -> tuple[int, int]:
+    start, stop = (about.start, about.stop) if about else (0, 0)
+    place = clause.find(value) if value else -1
+    if place >= 0:
+        return (min(start, place) if about else place), max(stop, place + len(value))
+    return (start, stop) if about and "decision" in signs else (start, len(clause))
 
 
 def _kind(shape: str, signs: frozenset[str], low: str, entry: Entry) -> FactKind:

@@ -8,6 +8,7 @@ last weighs most; the others weigh what their wording does.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,9 +18,6 @@ from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
 from langchain_tiered_memory.summaries.marks import (
-    FENCE,
-    HEADING,
-    MARK_OF_LINE,
     NOTE,
     SAID,
     STILL_OPEN,
@@ -28,7 +26,8 @@ from langchain_tiered_memory.summaries.marks import (
     is_kept,
     without_marks,
 )
-from langchain_tiered_memory.summaries.writers.sections import kind_of_heading, sentences_of
+from langchain_tiered_memory.summaries.resolutions import HEADING, MARK_OF_LINE, sentences_of
+from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import folded, identifiers
 from langchain_tiered_memory.text.noun_phrases import normalised
 from langchain_tiered_memory.text.sentences import pieces
@@ -54,6 +53,7 @@ _NAMED_WORTH = 3.0
 _OF_TOOLS = 0.4
 """Of what a tool's result shares with a statement, that a person's message shares at least: a file that was read has
 most words of what is said of it. Sentences that are a tool's alone are labelled before."""
+_FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
 
 STATED = 0.8
 """Share of a fact's terms that one sentence of the prose has where it states the fact."""
@@ -148,7 +148,7 @@ def _lines(text: str) -> Iterator[_Line]:
     kind: ItemKind = "point"
     lead, is_code = "", False
     for line in text.splitlines():
-        if FENCE.match(line):
+        if _FENCE.match(line):
             is_code = not is_code
         heading = HEADING.match(line)
         if heading:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.checks.soundness import Unsound, soundness, unsound
 from langchain_tiered_memory.summaries.facts.signs import SURE
+from langchain_tiered_memory.summaries.writers.ranking import is_filler
+from langchain_tiered_memory.text.sentences import sentences
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Fact, Role, Spent
 
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
+
+_TALK_SHARE = 0.25
+"""Of what messages say: where so much is small talk, and nothing in particular is said, they may be told in a line."""
+_LOOKED_AT = 4_000
+"""Characters of one message: small talk is brief."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +109,16 @@ class CondenseJob:
             self.known,
             target_tokens=self.target_tokens,
             are_messages=self.level == 1,
-            say_little=self.level == 1 and not any(fact.weight >= SURE for fact in self.facts),
+            say_little=self.level == 1 and self._is_talk(texts),
         )
         return unsound(found, least_grounded=least_grounded, least_covered=least_covered)
+
+    def _is_talk(self, texts: Sequence[str]) -> bool:
+        """Whether rules find nothing in particular in these messages, and small talk among them."""
+        if any(fact.weight >= SURE for fact in self.facts):
+            return False
+        said = [sentence for text in texts for sentence in sentences(text[:_LOOKED_AT])]
+        return sum(len(one) for one in said if is_filler(one)) >= _TALK_SHARE * max(sum(map(len, said)), 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +128,45 @@ class Part:
     job: CondenseJob
     below: dict[str, int] = field(default_factory=dict)
     """Above level 1: of its sources, by their ids, those that the same call writes, as places among its parts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartAnswer:
+    """What one call gave, or gave for one of its parts, with its share of what the call took."""
+
+    text: str
+    """Empty where the part is missing, or cannot be used."""
+    tokens: int
+    spent: Spent
+    refused: tuple[Refused, ...] = ()
+    """Answers that cannot be used, and why; the last one's reason is told with the next request."""
+    reason: FailureReason = FailureReason.EMPTY_SUMMARY
+    notes: tuple[str, ...] = ()
+    cut_lines: int = 0
+    """Bullets and sentences that it had beyond its size."""
+    cut_off: bool = False
+    """Whether it is missing because the answer ended before it was whole."""
+
+    @property
+    def wrong(self) -> str:
+        """Why it cannot be used; empty where it can."""
+        return self.refused[-1].why if self.refused and not self.text else ""
+
+    def condensed(self, writer: str) -> Condensed:
+        """The same as a finished text."""
+        return Condensed(
+            text=self.text,
+            tokens=self.tokens,
+            model=writer,
+            spent=self.spent,
+            notes=self.notes,
+            cut_lines=self.cut_lines,
+            refused=self.refused,
+        )
+
+    def without_text(self, fault: str, why: str, reason: FailureReason) -> PartAnswer:
+        """The same as one that cannot be used."""
+        return replace(self, text="", tokens=0, reason=reason, refused=(*self.refused, Refused(fault, why)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,36 +197,6 @@ class Condensed:
     """Why it is degraded."""
     error: str | None = None
     """The same in words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartAnswer(Condensed):
-    """What one call gave, or gave for one of its parts, with its share of what the call took.
-
-    Its text is empty where the part is missing, or cannot be used; the last refusal's reason is told with the next
-    request.
-    """
-
-    model: str = ""
-    reason: FailureReason = FailureReason.EMPTY_SUMMARY
-    cut_off: bool = False
-    """Whether it is missing because the answer ended before it was whole."""
-
-    @property
-    def wrong(self) -> str:
-        """Why it cannot be used; empty where it can."""
-        return self.refused[-1].why if self.refused and not self.text else ""
-
-    def condensed(self, writer: str) -> Condensed:
-        """The same as a finished text."""
-        return Condensed(
-            text=self.text, tokens=self.tokens, model=writer, spent=self.spent, notes=self.notes,
-            cut_lines=self.cut_lines, refused=self.refused,
-        )  # fmt: skip
-
-    def without_text(self, fault: str, why: str, reason: FailureReason) -> PartAnswer:
-        """The same as one that cannot be used."""
-        return replace(self, text="", tokens=0, reason=reason, refused=(*self.refused, Refused(fault, why)))
 
 
 class UnsoundSummaryError(CondensationError):

@@ -7,27 +7,10 @@ nobody knows holds points, and prose without headings does too.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from langchain_tiered_memory.summaries.marks import (
-    ANSWER,
-    APPENDED,
-    DAY_LINE,
-    HEADING,
-    MARK_OF_LINE,
-    OVERVIEW,
-    SPAN,
-    SPOKEN,
-    STILL_OPEN,
-    TOOL_MARK,
-    without_marks,
-)
 from langchain_tiered_memory.text.sentences import pieces
-from langchain_tiered_memory.text.statements import leans
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 ItemKind: TypeAlias = Literal["overview", "point", "decision", "action", "technical", "progress", "open"]
 
@@ -153,38 +136,17 @@ _KINDS_BY_HEADING: tuple[tuple[re.Pattern[str], ItemKind | None], ...] = (
     (re.compile(r"progress|outcome|accomplish|results?\b|current work|fortschritt|ergebnis|progr\u00e8s"), "progress"),
     (re.compile(r"overview|summary|\u00fcberblick|aper\u00e7u|resumen|\u6982[\u8ff0\u8981]"), "overview"),
 )
-_MAX_LEANING_CHARS = 240
+_BOLD_HEADING = re.compile(r"^\*\*([^*\n]{2,60})\*\*:?$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """One statement of a finished summary."""
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A sentence or bullet of a finished summary, and the kind of section it stood in."""
 
     text: str
-    """Without bullet, without who says it, and without what it answers."""
     kind: ItemKind
-    line: int
-    bullet: str = ""
-    heading: str = ""
-    """Under which it stands."""
-    day: str = ""
-    """Under which it stands, in a chronological summary."""
-    label: str = ""
-    """Who said it and when, with a colon and a blank; empty where nobody is named."""
-    speaker: str = ""
-    when: str = ""
-    asked: str = ""
-    """The question that it answers."""
-    asker: str = ""
-    framed: str = ""
-    """An answer with its question, as they stand there."""
-    appended: bool = False
-    """Whether an audit appended it."""
-
-    @property
-    def whole(self) -> str:
-        """As it stands alone."""
-        return f"{self.label}{self.text}"
+    follows: bool = False
+    """Whether it stands in the same line as the item before it."""
 
 
 def kind_of_heading(heading: str) -> ItemKind | None:
@@ -192,74 +154,14 @@ def kind_of_heading(heading: str) -> ItemKind | None:
     return next((kind for pattern, kind in _KINDS_BY_HEADING if pattern.search(heading.casefold())), "point")
 
 
-def read_told(text: str, known: Collection[str] | None = None) -> Iterator[Told]:
-    """The statements of a finished summary, in their order, without our own overview and a list of facts.
-
-    Where `known` is given, only these, and tools, stand before a colon as who says it: all else is a subject.
-    """
+def read_items(text: str) -> list[Item]:
+    """A finished summary's sentences and bullets with their kinds, without the list of facts it may carry."""
+    items: list[Item] = []
     kind: ItemKind | None = "point"
-    heading = day = ""
-    for number, line in enumerate(without_marks(text).splitlines()):
-        dated, head, lead = DAY_LINE.match(line), HEADING.match(line), APPENDED.match(line)
-        if dated:
-            day = dated[1]
-        elif head:
-            if head["marked"]:  # a bold line names a theme: what stands below it keeps its kind
-                heading = head["marked"].strip(" :#")
-                kind = kind_of_heading(heading)
-        elif lead:
-            opens = lead[0] == STILL_OPEN
-            base = Told(text="", kind="open" if opens else "point", line=number, label=lead[0], day=day, appended=True)
-            mark = f"{TOOL_MARK} " if lead[0].startswith(TOOL_MARK) else ""
-            yield from _of_line(f"{mark}{line[lead.end() :]}", base, known)
-        elif kind is not None and not SPAN.match(line) and not (number == 0 and OVERVIEW.match(line)):
-            mark_of_line = MARK_OF_LINE.match(line)
-            bullet = f"{mark_of_line[0].strip()} " if mark_of_line else ""
-            base = Told(text="", kind=kind, line=number, bullet=bullet, heading=heading, day=day)
-            yield from _of_line(line[mark_of_line.end() :] if mark_of_line else line, base, known)
-
-
-def _of_line(line: str, base: Told, known: Collection[str] | None) -> Iterator[Told]:
-    """The statements of one line: each with its speaker, an answer with its question. A tool's line is one."""
-    rest = line.strip()
-    spoken = SPOKEN.match(rest)
-    is_tool = rest.startswith(TOOL_MARK)
-    asks = False
-    if spoken and (is_tool or known is None or spoken["speaker"] in known):
-        base = replace(
-            base, label=f"{base.label}{spoken[0].rstrip()} ", speaker=spoken["speaker"], when=spoken["when"] or ""
-        )
-        rest, asks = rest[spoken.end() :], bool(spoken["asked"])
-    if is_tool:
-        yield replace(base, text=rest, kind=base.kind if base.appended else "technical")
-        return
-    question: list[str] = []
-    for place, text in enumerate(sentences_of(rest)):
-        answer, other = ANSWER.match(text), SPOKEN.match(text)
-        if answer and (known is None or answer["speaker"] in known):
-            asked, asker, label = " ".join(question), base.speaker, base.label
-            speaker, when = answer["speaker"], answer["when"] or ""
-            base = replace(base, label=f"{speaker} ({when}): " if when else f"{speaker}: ", speaker=speaker, when=when)
-            pair = replace(base, asked=asked, asker=asker, framed=f"{label}{asked} {text}") if asked else base
-            yield replace(pair, text=text[answer.end() :])
-            asks, question = False, []
-        elif asks:
-            question.append(text)
-        elif place and other and (known is None or other["speaker"] in known):
-            yield replace(base, text=text, label="", speaker="", when="")  # it begins with a subject of its own
-        else:
-            yield replace(base, text=text)
-    if question:
-        yield replace(base, text=" ".join(question))
-
-
-def sentences_of(text: str) -> Iterator[str]:
-    """Sentences, one that leans on the one before it with that."""
-    waiting = ""
     for piece in pieces(text):
-        joins = waiting and leans(piece.text) and len(waiting) + len(piece.text) < _MAX_LEANING_CHARS
-        if waiting and not joins:
-            yield waiting
-        waiting = f"{waiting} {piece.text}" if joins else piece.text
-    if waiting:
-        yield waiting
+        bold = _BOLD_HEADING.match(piece.text)
+        if piece.kind == "heading":
+            kind = kind_of_heading(piece.text)
+        elif not bold and kind is not None:  # a bold line names a theme: its items keep the section's kind
+            items.append(Item(piece.text, kind, piece.follows))
+    return items

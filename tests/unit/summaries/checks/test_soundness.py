@@ -139,3 +139,31 @@ def test_messages_in_which_nothing_in_particular_is_said_may_be_told_in_a_line()
     assert judged(port, text=nothing) == "ungrounded"
     other = "- The board of the bank approved loans for steel mills after a quarter of falling freight rates in Asia."
     assert judged(text=other) == "ungrounded"
+
+
+def test_what_is_no_small_talk_is_told_by_its_own_words_though_rules_find_nothing_in_it() -> None:
+    for said in (
+        (
+            "The gateway throws an exception when the scheduler restarts.",
+            "I moved the retry logic out of the handler into a decorator.",
+            "Then the worker should requeue the job and log each failure.",
+            "Yes, and the queue keeps a lock while the schema migrates.",
+            "The dashboard reads stale metrics until the cache expires.",
+        ),
+        (
+            "Der Vermieter kommt morgen wegen der kaputten Heizung.",
+            "Meine Operation wurde verschoben, der Arzt ruft an.",
+            "Lena ist allergisch gegen Nüsse und verträgt keine Milch.",
+            "Gut, dann kaufe ich andere Kekse beim Bäcker am Markt.",
+            "Das Auto steht in der Werkstatt, die Bremsen quietschen.",
+        ),
+    ):
+        sources = tuple(
+            SourceText(id=f"m{n}", text=text, tokens=14, at=0.0, seq=n, role="user") for n, text in enumerate(said, 1)
+        )
+        job = CondenseJob(
+            level=1, strategy="detailed", sources=sources, facts=(), target_tokens=90, max_tokens=110,
+            session_id="s", title=None, participants=(), first_at=0.0, last_at=0.0, message_count=5,
+        )  # fmt: skip
+        for text in ("- Bananas are yellow and monkeys swim.", "- They talked.", "- The team chose PostgreSQL."):
+            assert job.unsound(text, ValidationSettings()) is not None

@@ -1,7 +1,17 @@
 import pytest
 
-from langchain_tiered_memory.summaries.facts.statements import points_back, stands_alone
-from tests.fact_builders import facts_of
+from langchain_tiered_memory.summaries.facts.reading import read_facts
+from langchain_tiered_memory.summaries.facts.standing import standing_alone
+from langchain_tiered_memory.summaries.facts.statements import points_back
+from tests.fact_builders import entry
+
+
+def alone(text: str, about: str, *, before: str = "") -> str | None:
+    """The fact of `text` that has the words `about`, as it is listed."""
+    said = entry(2, text, name="Caroline")
+    fact = next(one for one in read_facts([said], goal_seq=9) if about in one.text)
+    found = standing_alone(fact, said, entry(1, before, name="Melanie") if before else None)
+    return found.rstrip(".") if found else None
 
 
 @pytest.mark.parametrize(
@@ -20,16 +30,39 @@ def test_a_statement_points_back_that_does_not_name_what_it_speaks_of(text: str,
     assert points_back(text) is points
 
 
-@pytest.mark.parametrize(
-    ("text", "stands"),
-    [
-        ("They have 40 rooms in Varna.", False),
-        ("Since I was 17 or so.", False),
-        ("I moved to Oslo with Ingrid Berg in May.", True),
-        ("They decided to use Postgres for billing.", True),
-    ],
-)
-def test_what_says_not_whom_or_what_it_is_about_does_not_stand_alone_unless_it_was_settled(
-    text: str, *, stands: bool
-) -> None:
-    assert [stands_alone(one) for one in facts_of(text)] == [stands]
+def test_what_points_back_stands_behind_the_sentence_before_it() -> None:
+    text = "I keep a hand-painted bowl from Lund. A friend made it for my 18th birthday ten years ago."
+    assert alone(text, "18th birthday") == text.removesuffix(".")
+
+
+def test_a_brief_answer_stands_with_its_question() -> None:
+    found = alone("Since I was 17 or so.", "17", before="How long have you been playing the guitar?")
+    assert found == "Since I was 17 or so (Melanie asked: How long have you been playing the guitar?)"
+
+
+def test_what_points_back_to_nothing_is_not_listed() -> None:
+    assert alone("Wow! They have 40 rooms in Varna.", "40 rooms") is None
+
+
+def test_what_stands_by_itself_stays_as_it_is() -> None:
+    said = "I moved to Oslo with Ingrid Berg in May"
+    assert alone(f"Great news! {said}.", "Oslo", before="What is new?") == said
+
+
+def test_an_item_stands_with_its_list_and_what_announces_it() -> None:
+    found = alone("My smoothie takes:\n- 60 g plain yogurt\n- 20 g raspberries\n- 80 g strawberries\n", "20 g")
+    assert found is not None
+    assert found.startswith("My smoothie takes: 60 g plain yogurt; 20 g raspberries")
+
+
+def test_an_item_of_a_list_that_has_no_room_keeps_its_own_words() -> None:
+    items = "; ".join(
+        f"the {name} stands in the northern hall of the old mill" for name in ("lathe", "loom", "press", "kiln")
+    )
+    found = alone(f"Here is where things are: {items}; the pager number is 555-0199.", "555-0199")
+    assert found is not None
+    assert "555-0199" in found
+
+
+def test_what_was_decided_is_listed_whoever_they_are() -> None:
+    assert alone("They decided to use Postgres for billing.", "Postgres") == "They decided to use Postgres for billing"

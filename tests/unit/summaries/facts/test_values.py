@@ -1,5 +1,6 @@
 import pytest
 
+from langchain_tiered_memory.summaries.facts.clauses import shortened
 from langchain_tiered_memory.summaries.facts.values import states_figure
 
 
@@ -11,3 +12,16 @@ def test_a_figure_that_takes_anothers_place_is_stated_and_a_count_of_one_digit_i
     sentence: str, *, states: bool
 ) -> None:
     assert states_figure(sentence) is states
+
+
+@pytest.mark.parametrize("place", [0, 30, 99])
+def test_what_is_shortened_keeps_what_it_is_about_with_words_before_it(place: int) -> None:
+    words = [f"word{number}" for number in range(100)]
+    words[place] = "violet"
+    said = " ".join(words)
+    at = said.index("violet")
+    short = shortened(said, around=(at, at + 6), max_words=30)
+    assert "violet" in short
+    assert len(short.split()) <= 30
+    assert short.startswith("\u2026") == (place > 10)
+    assert place == 0 or words[place - 1] in short

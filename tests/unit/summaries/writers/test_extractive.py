@@ -11,7 +11,7 @@ from langchain_tiered_memory.driver import arun, run
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
-from langchain_tiered_memory.summaries.writers.sections import FORMS, read_told
+from langchain_tiered_memory.summaries.writers.sections import FORMS, read_items
 from langchain_tiered_memory.text.sentences import sentences
 
 CHATTER = (
@@ -132,7 +132,7 @@ def test_sections_follow_the_form_and_empty_ones_are_left_out() -> None:
 def test_decisions_stay_decisions_on_every_level() -> None:
     first = summary_of(chat(), 1)
     second = condensed(job([first, summary_of(chat(1), 2)], target=160, most=200, level=2, strategy="thematic"))
-    assert [item.kind for item in read_told(second.text) if "Postgres" in item.text] == ["decision"]
+    assert [item.kind for item in read_items(second.text) if "Postgres" in item.text] == ["decision"]
 
 
 def test_a_model_s_prose_is_condensed_too() -> None:
