@@ -33,6 +33,8 @@ _KEEP = re.compile(r"\[keep\][: \t]*", re.IGNORECASE)
 _INSTEAD = re.compile(r"\[instead of ([^\[\]\n]{1,80})\][: \t]*", re.IGNORECASE)
 """Before a statement that stands in the place of others: the numbers of the messages that these were kept of."""
 _NUMBER = re.compile(r"\d{1,12}")
+_POINT = re.compile(r"^(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
+_TITLE = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+\S|\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
 NOTE = "[not in the source: "
 """Begins our note behind a sentence on what it names and nothing explains (`checks.unsourced`)."""
 NOTED = re.compile(
@@ -56,16 +58,28 @@ def as_merged(text: str) -> str:
 
 
 def without_kept(text: str) -> str:
-    """A summary without the points that must last, which are listed beside it; where it has no others, as it is."""
-    if not is_kept(text):
-        return text
-    others = [line for line in text.splitlines() if line.strip() and not is_kept(line)]
+    """A summary without the points that must last, which are listed beside it; where it has no others, as it is.
+
+    A point is a bullet with what is indented below it. One with a note on its figures is listed nowhere, and stays, as
+    does one that only leads to those below it.
+    """
+    others: list[str] = []
+    goes = False
+    for line in text.splitlines() if is_kept(text) else ():
+        if _POINT.match(line):
+            goes = is_kept(line) and NOTE not in line and not line.rstrip().endswith(":")
+        elif _TITLE.match(line) or not line[:1].isspace():
+            goes = False
+        if line.strip() and not goes:
+            others.append(line)
     told = [
-        line
-        for line, following in itertools.pairwise([*others, "#"])
-        if not (line.startswith("#") and following.startswith("#"))
+        one for one, following in itertools.pairwise([*others, "#"]) if not (_TITLE.match(one) and _ends(following))
     ]
     return "\n".join(told) if told else text
+
+
+def _ends(line: str) -> bool:
+    return line == "#" or _TITLE.match(line) is not None
 
 
 def without_instead(text: str, known: Collection[int] = ()) -> str:

@@ -162,7 +162,7 @@ def _lines(text: str) -> Iterator[_Line]:
             continue
         if by_tool and not (is_kept(said) or instead_of(said)):
             continue
-        if kind == "overview" and mark is None:
+        if kind == "overview" and mark is None and not is_kept(said):
             continue
         is_below = mark is not None and line[:1] in " \t"
         plain = "" if NOTE in unmarked else unmarked.removeprefix(TOOL_MARK).strip()

@@ -21,13 +21,13 @@ from langchain_tiered_memory.summaries.marks import as_merged
 from langchain_tiered_memory.summaries.prompts.building import (
     is_plain,
     kept_block,
+    limit_of,
     packaged_text,
     remarks,
     rules_for,
     title_and_people,
     words_of,
 )
-from langchain_tiered_memory.summaries.tree.sizing import HEADROOM
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text.fencing import neutralised_part, plain_name
 from langchain_tiered_memory.types.records import utc
@@ -90,8 +90,7 @@ def part_tag(part: Part, number: int) -> str:
     if job.level > 1:
         earlier = [_EARLIER] if len(part.below) < len(job.sources) else []
         of = f' of="{" ".join([*earlier, *(str(place + 1) for place in part.below.values())])}"'
-    most = min(job.max_tokens, round(job.target_tokens * HEADROOM))
-    return f"<part {number} {form}{of} words={words_of(job.target_tokens)} most={words_of(most)}>"
+    return f"<part {number} {form}{of} words={words_of(job.target_tokens)} most={words_of(limit_of(job))}>"
 
 
 def merged_lines(part: Part) -> list[str]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.summaries.facts.listing import line_of
-from langchain_tiered_memory.summaries.marks import TOOL_MARK, as_merged
+from langchain_tiered_memory.summaries.marks import TOOL_MARK, as_merged, is_kept
+from langchain_tiered_memory.summaries.tree.sizing import HEADROOM
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.text.fencing import (
     MAX_NAME_CHARS,
@@ -37,6 +38,7 @@ _LEFT_OUT = "[..."
 """How what stands for text that is left out begins."""
 _EMPTY_GOES = "Leave out a section that would be empty."
 _PLAIN = " It is short: write plain bullets, without headings."
+_NOTED = " Points marked `[keep]` are listed beside your summary: lean on them, do not repeat them, and mark nothing."
 _RECORD = "<source> elements"
 _EMPTY_STAYS = 'Write every section; where there is nothing to say, write "None." under its heading.'
 
@@ -90,8 +92,10 @@ def build_prompt(job: CondenseJob) -> list[BaseMessage]:
     task = (
         f"Summarise the sources by the rules above. Aim at {job.target_tokens} tokens (about"
         f" {words_of(job.target_tokens)} words), less where little came of it, and never write more than"
-        f" {job.max_tokens} tokens."
+        f" {limit_of(job)} tokens."
     )
+    if job.level > 1 and any(is_kept(source.text) for source in job.sources):
+        task += _NOTED
     if is_plain(job) and job.instructions is None:
         task += _PLAIN
     task += "".join(f"\n{remark}" for remark in remarks(job))
@@ -107,6 +111,11 @@ def build_prompt(job: CondenseJob) -> list[BaseMessage]:
 def words_of(tokens: int) -> int:
     """A size as a model is told it: it counts words better than tokens."""
     return max(1, round(tokens * WORDS_PER_TOKEN))
+
+
+def limit_of(job: CondenseJob) -> int:
+    """The most tokens that a model is told: a little above its aim. What it writes beyond that is cut at the cap."""
+    return min(job.max_tokens, round(job.target_tokens * HEADROOM))
 
 
 def kept_block(jobs: Sequence[CondenseJob]) -> list[str]:

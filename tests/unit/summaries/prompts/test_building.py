@@ -121,6 +121,30 @@ def test_what_is_not_listed_beside_a_summary_is_its_other_points() -> None:
     assert without_kept(told) == told
 
 
+@pytest.mark.parametrize(
+    "stays",
+    [
+        "- [keep] Ana's rent: 641 euros [not in the source: 641]",
+        "They met. [keep] Ana's visa: until 3 May. They laughed.",
+        "- [keep] Never delete these tables:\n  - users\n  - orders",
+        "1. [keep] Ana's visa:\n   until 3 May, extendable twice",
+    ],
+)
+def test_what_is_listed_nowhere_else_stays(stays: str) -> None:
+    assert without_kept(f"{stays}\n- Ben and Kim chat.") == f"{stays}\n- Ben and Kim chat."
+
+
+def test_a_point_goes_with_what_is_indented_below_it_and_with_its_title() -> None:
+    text = "**Money**\n- [keep] Ana's fee: 640 euros\n  - paid in May\n**Health**\n- Ana runs."
+    assert without_kept(text) == "**Health**\n- Ana runs."
+
+
+def test_a_merger_of_one_summary_is_told_that_notes_stand_beside_it() -> None:
+    noted = job("- [keep] Ana's visa: until 3 May\n- Ana packs.", level=2)
+    assert "do not repeat them, and mark nothing" in human(noted)
+    assert "do not repeat them" not in human(job("- Ana packs.", level=2))
+
+
 def test_rules_on_marks_are_told_where_something_has_them() -> None:
     kept = Fact(id="1", kind="statement", text="Olga is away.", seq=412, at=0.0, subject="", by_model=True)
     marks = ("- `[tool]`", "- `<kept>`", "- `[...]`")
