@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from langchain_tiered_memory.maintenance import inspection
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.properties.test_agreement import FAULTS, ids_everywhere, index_of, plant
 
@@ -51,3 +52,26 @@ def test_vectors_that_vanished_or_belong_to_nobody_are_mended_without_embedding_
     assert {problem.kind for problem in report.mended} == {"missing_vector"}
     assert report.healthy
     assert sorted(embedded) == gone
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM ltm_summaries",
+        "UPDATE ltm_summaries SET text = 'another'",
+        "UPDATE ltm_summaries SET sources = 'no JSON'",
+    ],
+    ids=["lost", "changed", "unreadable"],
+)
+def test_summaries_that_go_are_removed_together(
+    memory: TieredMemory, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = memory.verify().sessions
+    plant(memory, statement)
+    removals: list[Any] = []
+    uproot = inspection.uproot
+    monkeypatch.setattr(inspection, "uproot", lambda *given: (removals.append(given), uproot(*given))[1])
+    report = memory.doctor()
+    assert len(report.found) > sessions
+    assert report.healthy, report.left
+    assert 1 <= len(removals) <= sessions
