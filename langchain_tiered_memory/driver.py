@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import inspect
 import queue
 import threading
@@ -239,6 +240,16 @@ async def off_loop(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
         if not step.cancelled():
             step.exception()  # looked at: it is the cancellation that is raised
         raise
+
+
+def off_loop_form(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The async form of a function that blocks, or of a bound method: it is called in an executor's thread."""
+
+    @functools.wraps(call)
+    async def called(*args: P.args, **named: P.kwargs) -> T:
+        return await off_loop(call, *args, **named)
+
+    return called
 
 
 async def arun(flow: Flow[T], *, take: Callable[[Any], Awaitable[Any]] = _nobody) -> T:

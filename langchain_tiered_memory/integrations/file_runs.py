@@ -21,7 +21,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import off_loop_twin
+from langchain_tiered_memory.driver import off_loop_form, off_loop_twin
 from langchain_tiered_memory.errors import DamagedFileError, InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # noqa: TC001 - read at the border
 from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, at_once
@@ -224,7 +224,13 @@ def _open_file_tool(
             return f"{_quoted(path)} is no text: {opened.file.size:,} bytes of something else."
         return _page_of(opened, start_line, max_tokens=max_tokens, count=count, again=again)
 
-    return StructuredTool.from_function(func=open_file, name=NAME, description=_DESCRIPTION, args_schema=OpenFileInput)
+    return StructuredTool.from_function(
+        func=open_file,
+        coroutine=off_loop_form(open_file),
+        name=NAME,
+        description=_DESCRIPTION,
+        args_schema=OpenFileInput,
+    )
 
 
 def _page_of(

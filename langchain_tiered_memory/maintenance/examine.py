@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.maintenance.inspection import index_rows
-from langchain_tiered_memory.maintenance.remedies import Fault
+from langchain_tiered_memory.maintenance.remedies import Discarding, Fault
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
@@ -31,6 +31,7 @@ from langchain_tiered_memory.summaries.tree.fact_reading import facts_of_summary
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.maintenance.remedies import Remedy
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 
@@ -133,7 +134,7 @@ def _examine_page(
         elif entry.summary_id is not None:
             what, lost = f"{ref.session_id}/{entry.id}", entry.summary_id
             problem = Problem(kind="missing_summary", what=what, detail=f"its summary {lost} is gone", about=lost)
-            tally.faults.append(Fault(problem, partial(_let_go_of_lost, runtime, ref, lost)))
+            tally.faults.append(Fault(problem, Discarding(lost)))
 
 
 def _examine_summaries(
@@ -163,13 +164,10 @@ def _examine_summaries(
             elif tokens != summary.tokens:
                 tally.recounts.append(partial(again, is_indexed=True))
         is_broken = any(kind in _MENDED_BY_DISCARDING for kind, _ in found)
-        discarded = partial(runtime.store.inspection.discard_summaries, [summary.id])
-        tally.faults += _faults(ref, summary, found, discarded if is_broken else again)
+        tally.faults += _faults(ref, summary, found, Discarding(summary.id) if is_broken else again)
 
 
-def _faults(
-    ref: SessionRef, owner: Entry | Summary, found: Iterable[tuple[str, str]], remedy: Callable[[], object]
-) -> list[Fault]:
+def _faults(ref: SessionRef, owner: Entry | Summary, found: Iterable[tuple[str, str]], remedy: Remedy) -> list[Fault]:
     """Faults of a message or a summary, by kind and detail, with what mends them all."""
     what = f"{ref.session_id}/{owner.id}"
     return [Fault(Problem(kind=kind, what=what, detail=detail), remedy) for kind, detail in found]
@@ -192,11 +190,6 @@ def _write_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary, *,
     if summary.state.finished:
         tokens, counter = runtime.counter.count_text(summary.text), runtime.counter.fingerprint
         runtime.store.inspection.recount_summary(summary, tokens=tokens, counter=counter)
-
-
-def _let_go_of_lost(runtime: Runtime, ref: SessionRef, summary_id: str) -> None:
-    if not runtime.store.tree.by_id(ref, [summary_id]):
-        runtime.store.inspection.discard_summaries([summary_id])
 
 
 def _note_under(

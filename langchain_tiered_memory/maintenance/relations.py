@@ -7,7 +7,6 @@ sessions and numbers are compared, and whether what is to be removed was left be
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table, and_, func, insert, select, update
@@ -16,6 +15,7 @@ from langchain_tiered_memory.errors import DamagedRowError, StorageError
 from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
 from langchain_tiered_memory.maintenance.remedies import (
     PAGE,
+    Discarding,
     Fault,
     Known,
     Remedy,
@@ -66,12 +66,18 @@ class Relations(Room):
         with self.database.read() as connection:
             return [found for check in checks for found in check(connection)]
 
-    def mend(self, faults: Sequence[Fault]) -> None:
-        """Apply the remedies of these faults, each by itself: one that fails leaves its fault."""
-        for remedy in dict.fromkeys(one.remedy for one in faults):
+    def mend(self, faults: Sequence[Fault], *, discard: Callable[[list[Any]], object]) -> None:
+        """Apply the remedies of these faults, each by itself: one that fails leaves its fault.
+
+        `discard` removes summaries, all at once, before anything else.
+        """
+        remedies = dict.fromkeys(one.remedy for one in faults)
+        if discarded := [one.summary_id for one in remedies if isinstance(one, Discarding)]:
+            discard(discarded)
+        for remedy in remedies:
             if callable(remedy):
                 remedy()
-            elif remedy is not None:
+            elif remedy is not None and not isinstance(remedy, Discarding):
                 try:
                     with self.database.write() as connection:
                         for changed in remedy if isinstance(remedy, tuple) else (remedy,):
@@ -93,14 +99,14 @@ class Relations(Room):
                     connection.execute(update(entries).where(mine, entries.c.seq == row["seq"]).values(sealed))
 
 
-def misshapen(connection: Connection, *, discard: Callable[[list[Any]], object]) -> Iterator[Fault]:
-    """Columns of any row that hold what cannot be there; `discard` removes summaries that nobody can read."""
+def misshapen(connection: Connection) -> Iterator[Fault]:
+    """Columns of any row that hold what cannot be there; summaries that nobody can read are discarded."""
     for table in schema.metadata.sorted_tables:
         for row in connection.execute(as_kept(table).execution_options(yield_per=PAGE)).mappings():
             for error in damage_in(table, row):
                 remedy: Remedy | None = remedy_for(table, error.column, row)
                 if remedy is None and table is schema.summaries:
-                    remedy = partial(discard, [row["id"]])
+                    remedy = Discarding(row["id"])
                 what = f"{table.name}/{key_of(table, row)}/{error.column}"
                 yield fault("damaged_row", what, f"its {error.column} {error.why}", remedy)
 

@@ -35,8 +35,20 @@ if TYPE_CHECKING:
 
 
 Change: TypeAlias = "Update | Delete | Insert"
-Remedy: TypeAlias = "Change | tuple[Change, ...] | Callable[[], object]"
-"""What mends a fault: a change of rows, several in one transaction, or what makes them anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discarding:
+    """What mends a summary that cannot be trusted, or is lost: it goes, together with all others of which that is so.
+
+    Each removal locks every session.
+    """
+
+    summary_id: Any
+
+
+Remedy: TypeAlias = "Change | tuple[Change, ...] | Discarding | Callable[[], object]"
+"""What mends a fault: a change of rows, several in one transaction, a summary's removal, or what makes rows anew."""
 
 
 def change(table: Table, key: Mapping[str, Any], values: dict[str, Any] | None) -> Update | Delete:

@@ -144,7 +144,7 @@ def _mend_faults(runtime: Runtime) -> None:
             faults += faults_of(runtime, ref)
         if all(fault.remedy is None for fault in faults):
             break
-        relations.mend(faults)
+        relations.mend(faults, discard=inspection.discard_summaries)
         done |= {fault.problem for fault in faults}
     for ref, _ in inspection.sessions():
         relations.seal(ref)
@@ -169,7 +169,7 @@ def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int],
     inspection = runtime.store.inspection
     for ref, _ in inspection.sessions():
         tally = agreed(runtime, ref, seen=seen)
-        runtime.store.relations.mend(tally.faults)
+        runtime.store.relations.mend(tally.faults, discard=inspection.discard_summaries)
         for count_anew in tally.recounts if recount else ():
             count_anew()
         mend_facts(runtime, ref, (fault.problem for fault in tally.faults), every=recount)

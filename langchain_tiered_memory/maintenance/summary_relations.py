@@ -92,16 +92,26 @@ def of_plans(known: Known, plan_border: Callable[[str], int | None]) -> Iterator
 def of_facts(known: Known) -> Iterator[Fault]:
     """Facts of no summary, facts whose standing does not follow from the others, and readings by nobody.
 
-    Whether a summary's facts are what its messages state is looked at where they are read again.
+    Whether a summary's facts are what its messages state is looked at where they are read again. Of those that are yet
+    to be read, they have to be from its messages.
     """
     summaries = list(known.rows(schema.summaries, "text", "facts"))
     owners = {row["id"] for row in summaries if row["level"] == 1 and row["state"] in FINISHED}
-    found = list(known.rows(schema.facts))
-    for row in found:
-        if row["summary_id"] not in owners:
-            detail = "there is no such summary of messages"
+    under: dict[Any, set[int]] = {
+        row["id"]: set() for row in summaries if row["id"] in owners and row["facts_read"] != READER_VERSION
+    }
+    for row in known.rows(schema.entries, "payload", "text") if under else ():
+        if row["summary_id"] in under:
+            under[row["summary_id"]].add(row["seq"])
+    owned: list[Fact] = []
+    for row in known.rows(schema.facts):
+        fact, messages = fact_of(row), under.get(row["summary_id"])
+        if row["summary_id"] in owners and (messages is None or {fact.seq, *fact.sources} <= messages):
+            owned.append(fact)
+        else:
+            detail = "there is no summary of the messages that it is said to be from"
             yield known.fault("orphan_fact", f"fact {row['id']}", detail, mend(schema.facts, row, None))
-    yield from _of_standing(known, [fact_of(row) for row in found if row["summary_id"] in owners])
+    yield from _of_standing(known, owned)
     for row in summaries:
         if row["facts_read"] > READER_VERSION:
             detail = f"its facts are said to have been read by version {row['facts_read']} of the reader"

@@ -87,7 +87,7 @@ def general_faults(runtime: Runtime) -> list[Fault]:
     store = runtime.store
     return _seen_twice(
         lambda: store.relations.look(
-            partial(misshapen, discard=store.inspection.discard_summaries),
+            misshapen,
             of_no_session,
             of_removals,
             partial(of_tombstones, secret=store.database.forgetting_key),

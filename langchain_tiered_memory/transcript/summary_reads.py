@@ -107,7 +107,9 @@ class SummaryReads(Room):
         covered = func.coalesce(func.sum(summaries.c.source_tokens), 0)
         standing = func.coalesce(func.sum(summaries.c.tokens), 0)
         finished = select(covered).where(*mine, summaries.c.level == 1, summaries.c.state.in_(FINISHED))
-        return self._count(finished), self._count(select(standing).where(*mine, summaries.c.state.in_(ROOT)))
+        roots = select(standing).where(*mine, summaries.c.state.in_(ROOT))
+        with self.database.read() as connection:
+            return int(connection.scalar(finished) or 0), int(connection.scalar(roots) or 0)
 
     def level_figures(self, ref: SessionRef, *, track: str | None = None) -> list[dict[str, Any]]:
         """Sums per level over the finished summaries of a session, or of one track of it alone, lowest level first."""

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from langchain_tiered_memory.errors import ClosedError
-from tests.store_builders import append, incoming, open_store, session_with
+from tests.store_builders import append, incoming, open_store, session_with, summarised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,28 @@ def test_a_write_by_another_connection_is_seen_by_no_read_of_a_snapshot_and_by_t
         assert mine.transcript.totals(ref)["entries"] == 3
         assert len(mine.transcript.by_id(ref, ["new"])) == 0
     assert count(mine, ref) == 4
+
+
+def test_the_figures_of_the_roots_are_of_one_state(two: tuple[SqlStore, SqlStore]) -> None:
+    mine, other = two
+    ref = session_with(mine, 8)
+    summarised(mine, ref, 1, 1, 2)
+    before = mine.tree.root_figures(ref)
+    first: list[str] = []
+
+    def condense_more(connection: object, cursor: object, statement: str, *_: object) -> None:
+        del connection, cursor
+        if "sum(" in statement and not first:
+            first.append(statement)
+            summarised(other, ref, 1, 3, 4)
+
+    event.listen(mine.database.engine, "after_cursor_execute", condense_more)
+    during = mine.tree.root_figures(ref)
+    after = mine.tree.root_figures(ref)
+    assert after[0] > before[0]
+    assert after[1] > before[1]
+    assert first
+    assert during in (before, after)
 
 
 def test_the_reads_of_a_snapshot_are_one_transaction_nested_snapshots_included(two: tuple[SqlStore, SqlStore]) -> None:

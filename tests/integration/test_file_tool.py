@@ -6,7 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from blockbuster import blockbuster_ctx
 from langchain.agents import create_agent
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -123,6 +125,21 @@ def test_a_run_spans_the_calls_of_an_agent_and_pushes_out_no_checkpoint_of_anybo
             memory.run("alice", background=False).start().end()
         reasons = [one.reasons[0] for one in session.checkpoints()]
         assert (reasons.count("run_end"), reasons.count("before the great change")) == (20, 1)
+
+
+async def test_a_file_is_opened_on_the_callers_loop_and_off_it(folder: Path) -> None:
+    with open_memory() as memory:
+        opener = FileRunMiddleware(memory, roots=[str(folder)]).tools[0]
+        loops: list[asyncio.AbstractEventLoop] = []
+
+        class Listener(AsyncCallbackHandler):
+            async def on_tool_start(self, *_: Any, **__: Any) -> None:
+                loops.append(asyncio.get_running_loop())
+
+        config: Any = {**THREAD, "callbacks": [Listener()]}
+        with blockbuster_ctx():
+            assert "lines 1 to 60" in await opener.ainvoke({"path": "a.py"}, config)
+        assert loops == [asyncio.get_running_loop()]
 
 
 def test_a_page_that_was_not_shown_is_shown_and_one_that_was_is_pointed_to(folder: Path, call_style: CallStyle) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +13,7 @@ from blockbuster import blockbuster_ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
@@ -17,6 +21,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 from langchain_tiered_memory.errors import MixedOwnersError, SettingsError
 from langchain_tiered_memory.integrations.tools import memory_tools
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
+from langchain_tiered_memory.session import Session
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, entries_of, open_memory, summaries_of, tool_turn
 
@@ -201,6 +206,42 @@ async def test_pin_keeps_a_message_in_view() -> None:
     assert {one.id for one in entries_of(memory.session("s")) if one.pinned} == {"a2", "a3"}
     top = summaries_of(memory.session("s"))[-1]
     assert "is a summary" in await both(pin, {"id": top.id})
+
+
+async def test_a_cancelled_call_is_over_when_its_write_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, began = filled(), threading.Event()
+    pinned = Session.pin
+
+    def slowly(self: Session, message_id: str) -> None:
+        began.set()
+        time.sleep(0.2)
+        pinned(self, message_id)
+
+    monkeypatch.setattr(Session, "pin", slowly)
+    call = asyncio.create_task(tools_of(memory)["pin"].ainvoke({"id": "a2"}, CONFIG))
+    await asyncio.to_thread(began.wait, 60)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert {one.id for one in entries_of(memory.session("s")) if one.pinned} == {"a2"}
+
+
+class Listener(AsyncCallbackHandler):
+    """Notes the event loops that it was called on."""
+
+    def __init__(self) -> None:
+        self.loops: list[asyncio.AbstractEventLoop] = []
+
+    async def on_tool_start(self, *_: Any, **__: Any) -> None:
+        self.loops.append(asyncio.get_running_loop())
+
+
+@pytest.mark.parametrize("name", ["recall", "expand", "pin"])
+async def test_async_handlers_are_called_on_the_callers_loop(name: str) -> None:
+    heard = Listener()
+    given = {"query": "crane"} if name == "recall" else {"id": "a2"}
+    await tools_of(filled())[name].ainvoke(given, {**CONFIG, "callbacks": [heard]})
+    assert heard.loops == [asyncio.get_running_loop()]
 
 
 async def test_a_pin_can_be_let_go() -> None:

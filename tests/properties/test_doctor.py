@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from langchain_tiered_memory.maintenance import inspection
 from tests.call_styles import CALL_STYLES, CallStyle, told
-from tests.properties.test_agreement import FAULTS, ids_everywhere, index_of, plant
+from tests.properties.test_agreement import FAULTS, LAST_ENTRY, ids_everywhere, index_of, plant
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import TieredMemory
@@ -51,3 +52,45 @@ def test_vectors_that_vanished_or_belong_to_nobody_are_mended_without_embedding_
     assert {problem.kind for problem in report.mended} == {"missing_vector"}
     assert report.healthy
     assert sorted(embedded) == gone
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [f"seq = {LAST_ENTRY}", f"sources = '[' || seq || ',' || {LAST_ENTRY} || ']'"],
+    ids=["its message", "its other messages"],
+)
+def test_a_fact_of_another_summarys_messages_is_found_where_facts_are_yet_to_be_read(
+    memory: TieredMemory, wrong: str
+) -> None:
+    plant(
+        memory,
+        f"UPDATE ltm_facts SET {wrong} WHERE id = (SELECT min(id) FROM ltm_facts WHERE session_key = 1)",
+        "UPDATE ltm_summaries SET facts_read = 0",
+    )
+    assert "orphan_fact" in {problem.kind for problem in memory.verify().problems}
+    report = memory.doctor()
+    assert report.healthy, report.left
+    assert memory.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM ltm_summaries",
+        "UPDATE ltm_summaries SET text = 'another'",
+        "UPDATE ltm_summaries SET sources = 'no JSON'",
+    ],
+    ids=["lost", "changed", "unreadable"],
+)
+def test_summaries_that_go_are_removed_together(
+    memory: TieredMemory, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = memory.verify().sessions
+    plant(memory, statement)
+    removals: list[Any] = []
+    uproot = inspection.uproot
+    monkeypatch.setattr(inspection, "uproot", lambda *given: (removals.append(given), uproot(*given))[1])
+    report = memory.doctor()
+    assert len(report.found) > sessions
+    assert report.healthy, report.left
+    assert 1 <= len(removals) <= sessions
