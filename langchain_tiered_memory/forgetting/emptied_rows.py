@@ -11,7 +11,6 @@ from langchain_tiered_memory.sql.schema import (
     checkpoints,
     digest_of_task,
     entries,
-    events,
     file_contents,
     file_dictionaries,
     file_tiers,
@@ -31,7 +30,7 @@ _HIGHEST = 2**63 - 1
 """Of the numbers that a database can keep; a damaged number, a text, is beyond it on SQLite."""
 
 
-_OF_A_RUN = (runs, checkpoints, outcomes, events, file_tiers, kept_files, file_contents, file_dictionaries)
+_OF_A_RUN = (runs, checkpoints, outcomes, file_tiers, kept_files, file_contents, file_dictionaries)
 
 
 def drop_emptied_tasks(connection: Connection, key: int, belonged: Collection[tuple[str, str]]) -> list[int]:
@@ -93,7 +92,10 @@ def numbers_before(connection: Connection, key: int, end: int) -> list[int]:
 
 
 def blank_what_is_older(connection: Connection, key: int) -> None:
-    """Take what was said of a session whose earlier messages, or all, are gone: all but the tasks of those it has."""
+    """Take what was said of a session whose earlier messages, or all, are gone: all but the tasks of those it has.
+
+    Events stay, for nobody may have been told of them.
+    """
     named = select(entries.c.task, entries.c.track).where(entries.c.session_key == key, entries.c.task.is_not(None))
     left = [digest_of_task(unpacked(row.track), unpacked(row.task)) for row in connection.execute(named.distinct())]
     for table in _OF_A_RUN:

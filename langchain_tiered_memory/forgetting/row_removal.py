@@ -29,6 +29,7 @@ from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_ses
 from langchain_tiered_memory.sql.schema import (
     checkpoints,
     entries,
+    events,
     facts,
     item_vectors,
     items,
@@ -181,6 +182,7 @@ class Removal(Room):
             return
         self._remove_messages(connection, row, numbers_before(connection, row["key"], end))
         blank_what_is_older(connection, row["key"])
+        connection.execute(delete(events).where(events.c.session_key == row["key"]))
 
     def _remove_session(self, connection: Connection, row: RowMapping) -> None:
         key = row["key"]

@@ -12,6 +12,7 @@ from sqlalchemy import select, text
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.transcript.outbox import write_down
 from langchain_tiered_memory.types.drafts import FileTouch, Incoming, Removed
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from langchain_tiered_memory.types.records import Fact, LeftOut, SummaryState
@@ -162,6 +163,18 @@ def test_a_removed_message_takes_the_checkpoints_that_were_made_when_it_was_ther
 
 
 @pytest.mark.slow
+def test_events_that_nobody_was_told_of_stay_until_their_session_is_forgotten(store: SqlStore) -> None:
+    ref = session_with(store, 2)
+    with store.database.write() as connection:
+        event = Event(name="summary_made", at=NOW, session_id="s", reason="a reason", id="e1")
+        write_down(connection, event, ref.key)
+    forget_messages(store, ref, ["m1", "m2"])
+    assert store.transcript.entries(ref) == []
+    assert ids(store.outbox.left_over()) == ["e1"]
+    forget_session(store, ref)
+    assert store.outbox.left_over() == []
+
+
 def test_thousands_of_messages_are_removed_at_once(store: SqlStore) -> None:
     ref = session_with(store, 1300)
     for first in range(1, 1300, 2):
