@@ -109,7 +109,8 @@ class SummaryReads(Room):
         finished = select(covered).where(*mine, summaries.c.level == 1, summaries.c.state.in_(FINISHED))
         roots = select(standing).where(*mine, summaries.c.state.in_(ROOT))
         with self.database.read() as connection:
-            return int(connection.scalar(finished) or 0), int(connection.scalar(roots) or 0)
+            row = connection.execute(select(finished.scalar_subquery(), roots.scalar_subquery())).one()
+            return int(row[0]), int(row[1])
 
     def level_figures(self, ref: SessionRef, *, track: str | None = None) -> list[dict[str, Any]]:
         """Sums per level over the finished summaries of a session, or of one track of it alone, lowest level first."""
