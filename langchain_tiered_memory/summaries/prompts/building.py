@@ -36,6 +36,8 @@ WORDS_PER_TOKEN = 0.75
 """Of English prose and of notes."""
 _LEFT_OUT = "[..."
 """How what stands for text that is left out begins."""
+_BESIDE_TOOL, _SAID_INSTEAD = ", beside `[tool]` where that stands,", " unless `[instead of ...]` says it"
+"""What other rules say of these marks."""
 _EMPTY_GOES = "Leave out a section that would be empty."
 _PLAIN = " It is short: write plain bullets, without headings."
 _NOTED = " Points marked `[keep]` are listed beside your summary: lean on them, do not repeat them, and mark nothing."
@@ -62,8 +64,11 @@ def rules_for(jobs: Sequence[CondenseJob], record: str) -> str:
         "- `<kept>`": not any(job.kept for job in jobs),
         "- `[...]`": not any(_LEFT_OUT in one.text for one in sources),
     }
-    rules = shared_rules(record).splitlines()
-    return "\n".join(rule for rule in rules if not unused.get(rule[: rule.find("`", 3) + 1], False))
+    rules = [rule for rule in shared_rules(record).splitlines() if not unused.get(rule[: rule.find("`", 3) + 1], False)]
+    told = "\n".join(rules)
+    if unused["- `[tool]`"]:
+        told = told.replace(_BESIDE_TOOL, "")
+    return told.replace(_SAID_INSTEAD, "") if unused["- `<kept>`"] else told
 
 
 def instructions(strategy: str, *, custom: str | None = None) -> str:

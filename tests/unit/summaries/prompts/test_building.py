@@ -157,3 +157,5 @@ def test_rules_on_marks_are_told_where_something_has_them() -> None:
         rules = rules_for(jobs, "the parts").splitlines()
         assert [mark for mark in marks if any(rule.startswith(mark) for rule in rules)] == list(told)
         assert any(rule.startswith("- `[keep]`") for rule in rules)
+        assert ("[tool]" in "".join(rules)) is (marks[0] in told)
+        assert ("[instead of" in "".join(rules)) is (marks[1] in told)
