@@ -33,8 +33,9 @@ _KEEP = re.compile(r"\[keep\][: \t]*", re.IGNORECASE)
 _INSTEAD = re.compile(r"\[instead of ([^\[\]\n]{1,80})\][: \t]*", re.IGNORECASE)
 """Before a statement that stands in the place of others: the numbers of the messages that these were kept of."""
 _NUMBER = re.compile(r"\d{1,12}")
+HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
+"""A line that names a section (`marked`) or a theme (`bold`)."""
 _POINT = re.compile(r"^(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
-_TITLE = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+\S|\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
 NOTE = "[not in the source: "
 """Begins our note behind a sentence on what it names and nothing explains (`checks.unsourced`)."""
 NOTED = re.compile(
@@ -68,18 +69,18 @@ def without_kept(text: str) -> str:
     for line in text.splitlines() if is_kept(text) else ():
         if _POINT.match(line):
             goes = is_kept(line) and NOTE not in line and not line.rstrip().endswith(":")
-        elif _TITLE.match(line) or not line[:1].isspace():
+        elif HEADING.match(line) or not line[:1].isspace():
             goes = False
         if line.strip() and not goes:
             others.append(line)
     told = [
-        one for one, following in itertools.pairwise([*others, "#"]) if not (_TITLE.match(one) and _ends(following))
+        one for one, following in itertools.pairwise([*others, "#"]) if not (HEADING.match(one) and _ends(following))
     ]
     return "\n".join(told) if told else text
 
 
 def _ends(line: str) -> bool:
-    return line == "#" or _TITLE.match(line) is not None
+    return line == "#" or HEADING.match(line) is not None
 
 
 def without_instead(text: str, known: Collection[int] = ()) -> str:

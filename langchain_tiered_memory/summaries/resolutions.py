@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.marks import (
     ANSWER,
     APPENDED,
+    HEADING,
     OVERVIEW,
     RULES,
     SAID,
@@ -63,7 +64,6 @@ _TO_DO: frozenset[ItemKind] = frozenset({"action", "open"})
 """Kinds whose statements would pass for done without their heading."""
 
 MARK_OF_LINE = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
-HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
 _SPAN_AT_END = re.compile(r" \(\d{1,2} [A-Z][a-z]{2,8} \d{4}(?: to \d{1,2} [A-Z][a-z]{2,8} \d{4})?\)\.$")
 _MAX_OVERVIEW_CHARS = 220
 _MAX_QUESTION_CHARS, _MAX_PAIR_CHARS = 120, 260

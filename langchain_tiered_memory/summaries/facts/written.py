@@ -18,6 +18,7 @@ from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
 from langchain_tiered_memory.summaries.marks import (
+    HEADING,
     NOTE,
     SAID,
     STILL_OPEN,
@@ -26,7 +27,7 @@ from langchain_tiered_memory.summaries.marks import (
     is_kept,
     without_marks,
 )
-from langchain_tiered_memory.summaries.resolutions import HEADING, MARK_OF_LINE, sentences_of
+from langchain_tiered_memory.summaries.resolutions import MARK_OF_LINE, sentences_of
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import folded, identifiers
 from langchain_tiered_memory.text.noun_phrases import normalised
