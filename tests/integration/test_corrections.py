@@ -103,11 +103,15 @@ def test_a_model_that_summarises_the_correction_cannot_leave_it_out() -> None:
         assert new.id in {fact.id for fact in facts_from(text, entries, facts_of_chunk(entries), by_rules=False)}
 
 
-def test_of_what_a_model_repeats_without_a_mark_rules_tell_what_it_ends() -> None:
-    said = (
-        "For the railway migration we are dealing with Bastien Hallberg from now on.",
+@pytest.mark.parametrize(
+    "correction",
+    [
         "Scratch what I said about the railway migration: it is Sunniva Okonkwo now.",
-    )
+        "Sorry, I mixed things up: for the railway migration it should be Sunniva Okonkwo.",
+    ],
+)
+def test_of_what_a_model_repeats_without_a_mark_rules_tell_what_it_ends(correction: str) -> None:
+    said = ("For the railway migration we are dealing with Bastien Hallberg from now on.", correction)
     with open_memory() as memory:
         session = memory.session("s")
         session.add_messages([HumanMessage(one) for one in said])

@@ -231,7 +231,11 @@ def test_a_key_is_changed_while_others_have_the_database_open(tmp_path: Path, ca
 
 
 def test_an_open_read_is_told_of_and_a_key_that_cannot_be_used_changes_nothing(tmp_path: Path) -> None:
-    with open_memory(tmp_path / ENCRYPTED) as memory, open_memory(tmp_path / ENCRYPTED) as other:
+    impatient = quick_settings().model_copy(update={"busy_seconds": 0.3})
+    with (
+        open_memory(tmp_path / ENCRYPTED, settings=impatient) as memory,
+        open_memory(tmp_path / ENCRYPTED, settings=impatient) as other,
+    ):
         memory.session("s").add_messages(conversation(2))
         with pytest.raises(SettingsError, match="16 bytes"):
             memory.rotate_key(lambda: "short")

@@ -18,6 +18,7 @@ from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
 from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.summaries.rendering import facts_block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +37,7 @@ def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
     border, found = _next_border(inputs, floor=floor)
-    appended = _cover(inputs, previous, border=border, cap=inputs.policy.cover)
-    facts = _facts(inputs, appended, border)
-    if leaves_out(facts):  # what must last comes first: all that happened is told more briefly
-        appended = _cover(inputs, previous, border=border, cap=min(inputs.policy.defended, inputs.policy.cover))
-        facts = _facts(inputs, appended, border)
+    items, facts = _record(inputs, previous, border=border)
     skip, tail_from = _overlap(border, found)
     since = previous.since if previous is not None else 0
     queries = tuple(entry.seq for entry in inputs.required.users if since < entry.seq < tail_from)
@@ -50,7 +47,7 @@ def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
     return ViewPlan(
         border=border,
         tail_from=tail_from,
-        items=appended,
+        items=items,
         skip=skip,
         queries=queries,
         ratio=inputs.ratio,
@@ -60,6 +57,20 @@ def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
         always=kept_by_kind(inputs, previous),
         answered=(previous.answered if previous is not None else None) or _answered(inputs),
     )
+
+
+def _record(inputs: Inputs, previous: ViewPlan | None, *, border: int) -> tuple[tuple[CoverItem, ...], str]:
+    """Summaries and facts: what must last takes the room that it needs, what happened is told in the rest."""
+    policy = inputs.policy
+    items = _cover(inputs, previous, border=border, cap=policy.cover)
+    facts = _facts(inputs, items, border)
+    if leaves_out(facts):
+        least = min(policy.defended, policy.cover)
+        facts = _facts(inputs, _cover(inputs, previous, border=border, cap=least), border)
+        free = policy.record - inputs.counter.count_text(facts_block(facts))
+        items = _cover(inputs, previous, border=border, cap=max(least, min(free, policy.cover)))
+        facts = _facts(inputs, items, border)  # again: a value that is told here never stands without what replaced it
+    return items, facts
 
 
 def _cover(inputs: Inputs, previous: ViewPlan | None, *, border: int, cap: int) -> tuple[CoverItem, ...]:

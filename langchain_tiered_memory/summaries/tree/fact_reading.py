@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.summaries.facts.reading import read_facts
 from langchain_tiered_memory.summaries.facts.signs import SURE
+from langchain_tiered_memory.summaries.facts.values import announces_change
 from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements, stated_in
 from langchain_tiered_memory.summaries.marks import RULES, is_kept
 
@@ -99,15 +100,15 @@ def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by
 
     Where it is read `by_rules`, what they read counts, and what the text states counts once more. Else the text's own
     statements do, and of `known` the goal and a person's corrections. Where nothing is marked, as not every model
-    follows its instructions, what rules are sure of stands before a statement that says the same: it tells what it
-    ends.
+    follows its instructions, what rules are sure of, and what tells of a change, stands before a statement that says
+    the same: it tells what it ends.
     """
     written: tuple[Fact, ...] = ()
     if not by_rules:
         written = facts_written(text, entries)
         if is_kept(text):
             return (*filter(_stays, known), *written)
-        known = [one for one in known if _stays(one) or one.weight >= SURE]
+        known = [one for one in known if _stays(one) or one.weight >= SURE or announces_change(one.text)]
         told = stated_in("\n".join(one.text for one in known), written)
         written = tuple(one for one, is_told in zip(written, told, strict=True) if not is_told)
     again = stated_in(text, known)
