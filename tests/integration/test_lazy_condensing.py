@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -343,6 +344,35 @@ def test_an_answer_of_which_nothing_can_be_used_is_asked_for_in_halves(call_styl
         assert sum(parts > 5 for parts in asked) * 3 <= len(asked)
         assert len(by_model(session, level=1)) > 10
         assert memory.verify().problems == ()
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_who_says_nothing_of_some_parts_is_asked_for_several_all_the_same_and_for_none_again_and_again(
+    call_style: CallStyle,
+) -> None:
+    good, asked = summarising_model(), Counter[str]()
+
+    def answer(messages: Sequence[BaseMessage]) -> str:
+        assert callable(good.answers)
+        write = good.answers
+
+        def one(prompt: str) -> str:
+            first = re.search(r"order \d+", prompt)
+            if first is None or int(first[0].removeprefix("order ")) % 3:
+                return str(write([HumanMessage(prompt)]))
+            asked[first[0]] += 1
+            return "Nothing of note was said."
+
+        return in_parts(messages, one) or one(str(messages[1].text))
+
+    model = ScriptedModel(answers=answer)
+    with lazy_memory(model) as memory:
+        session = memory.session("s")
+        talk(session, 60, call_style=call_style)
+        several = [len(_PARTS.findall(str(prompt[-1].text))) for prompt in model.prompts]
+        assert asked
+        assert max(asked.values()) <= 2
+        assert sum(parts > 1 for parts in several[len(several) // 2 :]) > 2, "still asked for several at the end"
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)

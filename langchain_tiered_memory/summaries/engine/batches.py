@@ -82,6 +82,7 @@ class Batches:
         given: list[GivenPart | None] = [None for _ in prepared]
         spent = [Spent() for _ in prepared]
         refused: dict[int, tuple[Refused, ...]] = {}
+        told_why: set[int] = set()
         waiting = _together(prepared, below)
         # Behind a request that a provider has in its cache, one is asked for as well as several are.
         least = LEAST_PARTS if standing is None else 1
@@ -97,8 +98,9 @@ class Batches:
             if len(places) < least:
                 continue
             try:
+                asked = _parts(prepared, below, places, given, refused)
                 plugin, answers, lost = yield from self._first_of(
-                    models, _parts(prepared, below, places, given, refused), standing
+                    models, asked, standing, is_usual=not told_why.issuperset(places)
                 )
             except CondensationError as error:
                 first = next((place for place, one in enumerate(given) if one is not None), None)
@@ -111,6 +113,7 @@ class Batches:
             if not answers:
                 continue  # one that is asked for alone
             again = _to_ask_again(places, answers, refused, least=least)
+            told_why.update(again if any(answer.text for answer in answers) else ())
             for place, answer in zip(places, answers, strict=True):
                 spent[place] += answer.spent
                 refused[place] = (*refused.get(place, ()), *answer.refused)
@@ -136,7 +139,7 @@ class Batches:
         return found
 
     def _first_of(
-        self, models: Sequence[CondenserPlugin], parts: Sequence[Part], standing: Standing | None
+        self, models: Sequence[CondenserPlugin], parts: Sequence[Part], standing: Standing | None, *, is_usual: bool
     ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
         """The first model that answers, what it says, and what those before it took."""
         lost = Spent()
@@ -151,7 +154,7 @@ class Batches:
                 said = f"{plugin.name} takes over: {failure}"
                 self.report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=failure.reason)
             try:
-                answers = yield from self._asked(plugin, allowed, parts, standing)
+                answers = yield from self._asked(plugin, allowed, parts, standing, is_usual=is_usual)
             except CondensationError as error:
                 if error.retry_after_seconds is not None:
                     raise with_spent(error, lost + error.spent) from error
@@ -164,13 +167,23 @@ class Batches:
         raise CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=closed)
 
     def _asked(
-        self, plugin: CondenserPlugin, given: Pass, parts: Sequence[Part], standing: Standing | None
+        self,
+        plugin: CondenserPlugin,
+        given: Pass,
+        parts: Sequence[Part],
+        standing: Standing | None,
+        *,
+        is_usual: bool,
     ) -> Flow[list[PartAnswer]]:
-        """One call; the model's breaker hears of it as a whole."""
+        """One call; the model's breaker hears of it as a whole.
+
+        Unless it `is_usual`, it asks again for what was refused among others, and tells nothing of how many parts the
+        model can write.
+        """
         with self.writers.breaks(plugin, given, self.now):
             answers = yield from self.writers.write_together(plugin, parts, self.now, standing=standing)
         usable = any(answer.text for answer in answers)
-        if len(parts) >= LEAST_PARTS:  # a single one tells nothing of how many the model can write
+        if is_usual and len(parts) >= LEAST_PARTS:  # a single one tells as little
             with self._lock:
                 most, good = self._most.get(plugin.name, (_ANY, 0))
                 if not usable:

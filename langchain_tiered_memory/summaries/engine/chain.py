@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.summaries.checks.soundness import Unsound
 from langchain_tiered_memory.summaries.engine.bounds import Pass
 from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, UnsoundSummaryError, with_spent
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.engine.writers import Writers
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, PartAnswer
     from langchain_tiered_memory.summaries.writers.postprocess import Finish
+
+
+_UNSOUND = frozenset[str](get_args(Unsound))
+_TWICE = 2
+"""The second time, a model was told why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +107,8 @@ class Chain:
         Rules that stand behind other candidates stand in for them: at once where no model could be asked, else at the
         last attempt; and never to replace a text that is there. What they write is marked as degraded. Where no rules
         stand behind, so is an unsound text that comes at the last attempt: it stands until a better one is written.
-        What a call for several summaries gave for this one, `part`, is taken, or asked for again alone.
+        What a call for several summaries gave for this one, `part`, is taken, or asked for again alone; of what was
+        refused twice the next candidate is asked.
 
         Raises:
             CondensationError: when no text is taken; `retry_after_seconds` is set where this was no attempt.
@@ -115,7 +122,7 @@ class Chain:
                 self._tell_refused(error.refused[len(part.answer.refused) :], part.plugin, context)
                 tried.note(error, part.plugin)
                 job = replace(job, refused=_last_reason(error, job.refused))
-        for place, plugin in enumerate(candidates):
+        for place, plugin in _to_ask(candidates, part):
             stands_in = place > 0 and is_built_in_rules(plugin)
             if stands_in and self._may_not_stand_in(job, tried):
                 continue
@@ -205,6 +212,14 @@ class Chain:
         said = f"{to.name} takes over: {error}"
         self.report(EventName.NEXT_WRITER, said, session_id=context.session_id, writer=to.name, cause=error.reason)
         self.extensions.tell("on_fallback", context, error.reason, to.name)
+
+
+def _to_ask(candidates: Sequence[CondensationPlugin], part: GivenPart | None) -> list[tuple[int, CondensationPlugin]]:
+    """The candidates with their places, where others are without one whose text of the part was unsound twice."""
+    placed = list(enumerate(candidates))
+    if part is None or sum(one.fault in _UNSOUND for one in part.answer.refused) < _TWICE:
+        return placed
+    return [(place, plugin) for place, plugin in placed if plugin is not part.plugin] or placed
 
 
 def _last_reason(error: CondensationError, before: str) -> str:
