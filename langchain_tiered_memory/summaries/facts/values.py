@@ -97,7 +97,7 @@ def states_figure(sentence: str) -> bool:
     return next(stated_figures(sentence), None) is not None or repaired_figure(sentence) is not None
 
 
-_FIRST = re.compile(r"(?:no,|nope,|wait,|actually|update:|edit:|correction)")
+_FIRST = re.compile(r"(?:(?:(?:wait|hang on|hold on),? )?(?:no,|nope,)|wait,|actually|update:|edit:|correction)")
 _TAKES_BACK = (
     r"correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)|mixed (?:\w+ )?up"
     r"|was wrong|(?:no|oh|hang on),? wait|change of plans?"
