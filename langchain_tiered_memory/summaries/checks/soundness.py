@@ -86,7 +86,7 @@ def soundness(
 
     `known` is what its writer was told besides: names, a title, facts. It is not asked to state more terms than
     `target_tokens`. Sources that are messages may be long and say little; summaries are not. Where they `say_little`,
-    and name no figure, they are small talk, however many words they have.
+    and name no figure, a brief text is as sound as of small talk, if it is no piece of one of them.
     """
     if sum(map(len, sources)) > _MAX_CHARS:
         return _NOT_JUDGED
@@ -97,9 +97,10 @@ def soundness(
         return Soundness(grounded=0.0, covered=0.0, from_one_source=False)
     stated = _keys(prose)
     grounded = stated & (told | frozenset[str]().union(*map(_keys, known)))
-    if (say_little or len(told) < _SMALL_TALK_TERMS) and not any(_names_something(source) for source in sources):
-        is_brief = len(stated) < _LEAST_JUDGED and len(told) < _SMALL_TALK_TERMS
-        share = 1.0 if is_brief or not stated else len(grounded) / len(stated)
+    are_few, is_brief = len(told) < _SMALL_TALK_TERMS, len(stated) < _LEAST_JUDGED
+    is_talk = are_few or (say_little and is_brief and not _is_piece(prose, sources))
+    if is_talk and not any(_names_something(source) for source in sources):
+        share = 1.0 if (are_few and is_brief) or not stated else len(grounded) / len(stated)
         return Soundness(grounded=min(1.0, _SMALL_TALK_BONUS * share), covered=1.0, from_one_source=False)
     shared = stated & told
     one = max(each, key=lambda keys: len(shared & keys), default=frozenset[str]())
@@ -140,6 +141,12 @@ _NOT_JUDGED = Soundness(grounded=1.0, covered=1.0, from_one_source=False)
 
 def _keys(text: str) -> frozenset[str]:
     return frozenset(term[:_KEY_CHARS] for term in analyse(text) if term not in FRAME)
+
+
+def _is_piece(prose: str, sources: Sequence[str]) -> bool:
+    """Whether a text is what somebody said, in their words, or a part of it; who says it may stand before a colon."""
+    said, *those = (f" {' '.join(_WORD.findall(text.casefold()))} " for text in (prose.rpartition(": ")[2], *sources))
+    return any(said in one for one in those)
 
 
 def _prose(text: str) -> Iterator[str]:

@@ -137,6 +137,8 @@ def test_messages_in_which_nothing_in_particular_is_said_may_be_told_in_a_line()
     nothing = "## Overview\n- Small talk only; nothing was decided."
     assert judged(text=nothing) is None
     assert judged(port, text=nothing) == "ungrounded"
+    assert judged(text="- Ben (12 May): Yep! They bring me so") == "says too little", "half a sentence"
+    assert judged(text=said[5]) == "one source"
     other = "- The board of the bank approved loans for steel mills after a quarter of falling freight rates in Asia."
     assert judged(text=other) == "ungrounded"
 
