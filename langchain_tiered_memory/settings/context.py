@@ -135,8 +135,8 @@ class RoomSettings(Frozen):
     """Price of a cached token as a share of an uncached one. A tenth is what Anthropic and OpenAI's newest models take.
     A model in `prices` that names its own is weighed by that."""
     working_tokens: int = Field(default=5000, ge=0)
-    """Tokens that file work may fill in any case, beside a share of the room: what an agent has at hand is not smaller
-    in a small window."""
+    """Tokens that file work may fill beside a share of the room: what an agent has at hand is smaller in a small window
+    only where `extra_share` asks for it."""
     extra_share: float = Field(default=0.25, ge=0)
     """How much dearer a turn may be than the cheapest, as a share of its price, for what is kept besides, until the
     next condensation. 0 keeps no more than the least."""

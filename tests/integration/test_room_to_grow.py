@@ -49,6 +49,20 @@ def test_musts_stay_and_each_condensation_frees_enough(call_style: CallStyle, ro
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("budget", "most"), [(2500, 19), (4000, 14), (6000, 8)])
+def test_file_work_leaves_a_small_window_room_to_grow(budget: int, most: int) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Mend every crane.", id="goal")])
+        for number in range(60):
+            session.add_messages(file_work(number, lines=20))
+            session.flush()
+            session.context("", max_tokens=budget)
+        condensed = [one for one in session.outcomes() if one.kind is OutcomeKind.CONDENSED]
+        assert 0 < len(condensed) <= most
+
+
+@pytest.mark.slow
 @pytest.mark.seldom(2)
 def test_who_pays_more_has_more_in_view_and_who_pays_least_condenses_early() -> None:
     def average(**room: object) -> tuple[float, int]:

@@ -259,7 +259,7 @@ def filled_as_pays(inputs: Inputs, start: RenderedView, *, percent: float) -> In
     target = fill_target(
         full=full,
         least=_least(inputs, filled),
-        most=round(NUMBERS.filled_share * filled),
+        most=max(round(NUMBERS.filled_share * filled), _at_hand(inputs, filled)),
         rates=_rates(inputs, start),
         extra_share=settings.room.extra_share,
     )
@@ -310,7 +310,12 @@ def _full(inputs: Inputs, *, percent: float) -> int:
 
 
 def _least(inputs: Inputs, full: int) -> int:
-    """Raw tokens that a view is filled to in any case: with file work, where there was some lately."""
+    """Raw tokens that a view is filled to in any case: a view that is left full is condensed again at once."""
+    return min(_at_hand(inputs, full), round(NUMBERS.filled_share * full))
+
+
+def _at_hand(inputs: Inputs, full: int) -> int:
+    """Raw tokens that a view has with what an agent has at hand, where it worked on files lately."""
     if not inputs.mode.shows_parts:
         return 0
     wanted = inputs.settings.room.working_tokens + round(NUMBERS.filled_least_share * full)
