@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
@@ -277,8 +279,23 @@ async def test_tasks_that_say_nearly_the_same_are_shown_nothing_of_one_another(
         assert [sum(name in request for name in NAMES) for request in shown] == [1] * len(shown)
 
 
+class SlowSaver(InMemorySaver):
+    """Writes a checkpoint while the step that began with it runs already, as LangGraph lets it."""
+
+    def put(self, *given: Any) -> RunnableConfig:
+        time.sleep(0.02)
+        return super().put(*given)
+
+    async def aput(self, *given: Any) -> RunnableConfig:
+        await asyncio.sleep(0.02)
+        return super().put(*given)
+
+
 @pytest.mark.parametrize("call_style", CALL_STYLES)
-async def test_a_sub_agent_under_a_graph_that_evicts_is_shown_nothing_of_another_branch(call_style: CallStyle) -> None:
+@pytest.mark.parametrize("saver", [InMemorySaver, SlowSaver])
+async def test_a_sub_agent_under_a_graph_that_evicts_is_shown_nothing_of_another_branch(
+    saver: type[InMemorySaver], call_style: CallStyle
+) -> None:
     runner, model = Runner(call_style), polite()
     with open_memory() as memory:
         builder = StateGraph(ChatState)
@@ -288,7 +305,7 @@ async def test_a_sub_agent_under_a_graph_that_evicts_is_shown_nothing_of_another
         builder.add_edge(START, "remember")
         builder.add_edge("remember", "agent")
         builder.add_edge("agent", "evict")
-        graph = builder.compile(checkpointer=InMemorySaver())
+        graph = builder.compile(checkpointer=saver())
         for number in range(3):
             await runner.invoke(graph, {"messages": [HumanMessage(f"base {number}")]}, thread())
         fork = (await runner.state(graph, thread())).config

@@ -6,6 +6,7 @@ A list that was never remembered gets its first record here: how it relates to w
 from __future__ import annotations
 
 import hashlib
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -31,6 +32,7 @@ from langchain_tiered_memory.messages.codec import coerce
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import CheckpointTuple
 
     from langchain_tiered_memory.integrations.checks import MemorySource
     from langchain_tiered_memory.memory import Session, TieredMemory
@@ -181,6 +183,8 @@ def _messages(state: object, key: str | None) -> list[BaseMessage]:
     return named(value)
 
 
+_PAUSES = (0.01, 0.03, 0.1, 0.3, 1.0)
+"""Seconds between looks for a checkpoint that is being written: a busy machine and a database far away need some."""
 _CHECKPOINTS_LOOKED_AT = 20
 """A branch that begins has a few LangGraph checkpoints of its own; those of the branch it left come right behind."""
 
@@ -231,6 +235,17 @@ def first_record(
     return None if remembers else part
 
 
+def _written(place: Place, where: RunnableConfig) -> CheckpointTuple | None:
+    """A checkpoint that a step began with: LangGraph may write it while that step runs already."""
+    found: CheckpointTuple | None = place.saver.get_tuple(where)
+    for pause in () if place.writes_at_end else _PAUSES:
+        if found is not None:
+            break
+        time.sleep(pause)
+        found = place.saver.get_tuple(where)
+    return found
+
+
 def _record_above(place: Place, messages_key: str) -> BranchRecord | None:
     """How the nodes of a graph above found the list of that key, as the step began that leads here."""
     namespace = place.namespace
@@ -240,7 +255,7 @@ def _record_above(place: Place, messages_key: str) -> BranchRecord | None:
             continue
         where = {"thread_id": place.session_id, "checkpoint_ns": namespace, "checkpoint_id": part.step}
         try:
-            found = place.saver.get_tuple({"configurable": where})
+            found = _written(place, {"configurable": where})
         except NotImplementedError:
             return None
         state = found.checkpoint["channel_values"] if found is not None else {}

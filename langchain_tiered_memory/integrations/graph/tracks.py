@@ -73,6 +73,8 @@ class Place:
     """The LangGraph checkpoint that the present step began with."""
     parts: tuple[Part, ...] = ()
     """The way from the graph that was called to the sub-graph; empty for that graph itself."""
+    writes_at_end: bool = False
+    """Whether LangGraph writes no checkpoint before the run ends (`durability="exit"`)."""
 
     @property
     def has_checkpointer(self) -> bool:
@@ -110,6 +112,7 @@ def place_of(config: RunnableConfig, user_key: str) -> Place:
         saver=saver,
         checkpoint_id=str(known) if known and saver is not None else None,
         parts=_named_by_agent(_parts(namespace, checkpoints), config),
+        writes_at_end=configurable.get("__pregel_durability") == "exit",
     )
 
 
