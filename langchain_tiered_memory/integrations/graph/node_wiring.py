@@ -6,13 +6,13 @@ A list that was never remembered gets its first record here: how it relates to w
 from __future__ import annotations
 
 import hashlib
-import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
@@ -183,8 +183,8 @@ def _messages(state: object, key: str | None) -> list[BaseMessage]:
     return named(value)
 
 
-_PAUSES = (0.01, 0.03, 0.1, 0.3, 1.0)
-"""Seconds between looks for a checkpoint that is being written: a busy machine and a database far away need some."""
+_WRITTEN_WITHIN = 1.5
+"""Seconds in which a checkpoint that is being written is there: a busy machine and a database far away need some."""
 _CHECKPOINTS_LOOKED_AT = 20
 """A branch that begins has a few LangGraph checkpoints of its own; those of the branch it left come right behind."""
 
@@ -237,12 +237,14 @@ def first_record(
 
 def _written(place: Place, where: RunnableConfig) -> CheckpointTuple | None:
     """A checkpoint that a step began with: LangGraph may write it while that step runs already."""
-    found: CheckpointTuple | None = place.saver.get_tuple(where)
-    for pause in () if place.writes_at_end else _PAUSES:
-        if found is not None:
-            break
-        time.sleep(pause)
-        found = place.saver.get_tuple(where)
+    seconds = 0.0 if place.writes_at_end else _WRITTEN_WITHIN
+    look = Retrying(
+        retry=retry_if_result(lambda found: found is None),
+        wait=wait_exponential(multiplier=0.01, max=0.3),
+        stop=stop_after_delay(seconds),
+        retry_error_callback=lambda _: None,
+    )
+    found: CheckpointTuple | None = look(place.saver.get_tuple, where)
     return found
 
 
