@@ -27,11 +27,13 @@ from langchain_tiered_memory.models.embeddings import resolve_embeddings
 from langchain_tiered_memory.models.token_counters import best_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from langchain_core.embeddings import Embeddings
+    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.conversations.turns import Conversation, Question
+    from langchain_tiered_memory.evaluation.pricing import PricedTurns
 
 VIEWS: tuple[Literal["default", "recall"], ...] = ("default", "recall")
 METHODS = (*VIEWS, HALF)
@@ -60,19 +62,33 @@ def contexts(
     turns = priced(conversation, counter.count_text)
     indexes = index_turns(turns, embeddings)
     vectors = embedded(embeddings, [one.text for one in questions]) if embeddings else None
-    dated = [f"[{turn.at:%Y-%m-%d %H:%M}] " if turn.at else "" for turn in conversation.turns]
-    lines = [f"{when}{line}" for when, line in zip(dated, turns.lines, strict=True)]
     with TieredMemory.open(None, embeddings=embeddings, token_counter=counter) as memory:
         session = memory.session("read")
         remember(session, conversation)
-        for number, one in enumerate(questions):
+        for number, asked in enumerate(questions):
             vector = vectors[number] if vectors is not None else None
-            chosen = choose(indexes, one.text, (budget,), vector=vector, seed=number)
-            shown = {HALF: "\n".join(lines[place] for place in sorted(chosen[HALF][budget]))} if HALF in chosen else {}
+            chosen = choose(indexes, asked.text, (budget,), vector=vector, seed=number)
+            shown = {HALF: "\n".join(_log(conversation, turns, chosen[HALF][budget]))} if HALF in chosen else {}
             for view in VIEWS:
-                found = session.context(one.text, max_tokens=budget, view=view).messages
-                shown[view] = "\n\n".join(f"<{message.type}>\n{message.text}\n</{message.type}>" for message in found)
+                found = session.context(asked.text, max_tokens=budget, view=view).messages
+                shown[view] = "\n\n".join(f"<{_spoken(one)}>\n{one.text}\n</{one.type}>" for one in found)
             yield shown
+
+
+def _log(conversation: Conversation, turns: PricedTurns, places: Collection[int]) -> Iterator[str]:
+    """The turns as they are priced: a line each, behind a line with the day of each sitting."""
+    sitting = None
+    for place in sorted(places):
+        at = conversation.turns[place].at
+        if at and turns.sittings[place] != sitting:
+            yield f"[{at:%Y-%m-%d %H:%M}]"
+        sitting = turns.sittings[place]
+        yield turns.lines[place]
+
+
+def _spoken(message: BaseMessage) -> str:
+    """Who speaks: a model is told the name beside the role."""
+    return f'{message.type} name="{message.name}"' if message.name else message.type
 
 
 def deal(out: Path, paths: Sequence[Path], *, each: int, budget: int, seed: int) -> Report:

@@ -88,7 +88,7 @@ LADDER: tuple[tuple[str, str], ...] = (
     ("recent", "tool outputs are masked, then summaries take the place of messages"),
     ("parts", "parts of files leave"),
     ("recent", "messages leave without a summary: the least important, or the oldest"),
-    ("facts", "facts and summaries are told more briefly, down to half of their rooms"),
+    ("facts", "facts and summaries are told more briefly, down to their own rooms (half of these beside file work)"),
     ("recent", "the longest messages that must be shown are cut head and tail"),
     ("files", "the list of files leaves, then the facts, then the summaries"),
     ("recent", "the essentials alone are shown, or an error says what takes the room"),

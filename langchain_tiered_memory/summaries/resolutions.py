@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.marks import (
     ANSWER,
     APPENDED,
+    CODE,
     HEADING,
     OVERVIEW,
     RULES,
@@ -26,7 +27,14 @@ from langchain_tiered_memory.summaries.marks import (
     without_kept,
     without_marks,
 )
-from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, is_filler, kind_of, telling
+from langchain_tiered_memory.summaries.writers.ranking import (
+    Unit,
+    advice_share,
+    in_order_of_worth,
+    is_filler,
+    kind_of,
+    telling,
+)
 from langchain_tiered_memory.summaries.writers.sections import ItemKind, kind_of_heading
 from langchain_tiered_memory.text.fencing import neutralised
 from langchain_tiered_memory.text.readings import read_once
@@ -53,10 +61,13 @@ _LEAST_SHARE = 0.2
 """What the most telling statement may take behind an overview that took nearly all."""
 _MOST_CHARS = 20_000
 """Looked at of one summary: one is hardly longer, and what a user's own writer gives may be."""
+_HEAD_CHARS = 100
+"""Of what rules chose, about what a headline has room for: a short aside would stand for what was asked at length."""
 _HEADS = 12
 """Statements looked at for a headline; it shows the first that fit."""
 _LATER = 1e-6
 """What a statement loses by each that stands before it: of equals the first is told."""
+_ASSISTANT = "assistant"
 _CHARS_PER_TOKEN = 4
 _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
@@ -164,13 +175,14 @@ def by_order(told: Sequence[Told]) -> Iterator[int]:
 def by_worth(told: Sequence[Told]) -> Iterator[int]:
     """The statements that tell most, first; fillers where there is nothing else."""
     places = [place for place, one in enumerate(told) if not is_filler(one.text)] or list(range(len(told)))
+    advice = advice_share([told[place].is_advice for place in places])
     units = [
         Unit(
             text=told[place].text,  # who says it tells nothing
             kind=told[place].kind if told[place].kind != "point" else kind_of(told[place].text),
             source=0,
             tokens=len(told[place].whole) / _CHARS_PER_TOKEN,
-            weight=telling(told[place].text) * (1 - _LATER * place),
+            weight=telling(told[place].text) * (1 - _LATER * place) * (advice if told[place].is_advice else 1.0),
         )
         for place in places
     ]
@@ -214,11 +226,15 @@ def _heads_by_order(text: str) -> tuple[str, ...]:
 
 @read_once
 def _heads_by_worth(text: str) -> tuple[str, ...]:
-    return _heads_of(text, by_worth)
+    return _heads_of(text, by_worth, most_chars=_HEAD_CHARS)
 
 
-def _heads_of(text: str, ranked: Callable[[Sequence[Told]], Iterable[int]]) -> tuple[str, ...]:
+def _heads_of(
+    text: str, ranked: Callable[[Sequence[Told]], Iterable[int]], *, most_chars: int = _MOST_CHARS
+) -> tuple[str, ...]:
     overview, told = read_told(text)
+    told = [one for one in told if not one.text.startswith(CODE)] or told
+    told = [replace(one, text=clause_cut(one.text, most_chars=most_chars)) for one in told]
     found = [" ".join(told[place].whole.split()) for place in islice(ranked(told), _HEADS)]
     return tuple(one for one in ([overview] if overview else []) + found if one)
 
@@ -283,6 +299,8 @@ class Told:
     bullet: str = ""
     heading: str = ""
     """Under which it stands."""
+    is_advice: bool = False
+    """Whether an assistant says it."""
 
     @property
     def is_to_do(self) -> bool:
@@ -339,10 +357,10 @@ def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
         if answer is None:
             if asks:
                 question.append(text)
-            elif text != rest and SPOKEN.match(text) and not rest.startswith(text):
-                yield Told(text, "", number, kind, bullet)  # it begins with a subject or speaker of its own
-            else:
-                yield Told(text, label, number, kind, bullet)
+            else:  # one that begins with a subject or speaker of its own has no other
+                begins = text != rest and SPOKEN.match(text) is not None and not rest.startswith(text)
+                is_advice = label.startswith(_ASSISTANT)
+                yield Told(text, "" if begins else label, number, kind, bullet, is_advice=is_advice)
             continue
         asked = f"{label}{' '.join(question)}" if question else ""
         who = f"{answer['speaker']} ({answer['when']}): " if answer["when"] else f"{answer['speaker']}: "
@@ -351,7 +369,7 @@ def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
         if asked and short and (answer["speaker"] == "assistant" or telling(said) < 1.0):
             yield Told(f"{asked} {text}", "", number, kind, bullet)
         else:
-            yield Told(said, who, number, kind, bullet)
+            yield Told(said, who, number, kind, bullet, is_advice=who.startswith(_ASSISTANT))
         label, asks, question = who, False, []
     if question:
         yield Told(" ".join(question), label, number, kind, bullet)

@@ -37,7 +37,7 @@ _END = re.compile(  # a run of marks is entered at its first, and never given ba
     rf"|(?<=[^\s\d] ){_FACE}{{1,8}}[ \t]++(?=[^\W\d_a-z])"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:[A-Za-z]|Mrs?|Ms|Drs?|Prof|St|Sr|Jr|vs|etc|approx|[Ff]ig|[Nn]o|[Vv]ol|[Cc]f|[Ee]x|e\.g|i\.e"
+    r"(?:^|[\s(.])(?:[A-Za-z]|ft|feat|Mrs?|Ms|Drs?|Prof|St|Sr|Jr|vs|etc|approx|[Ff]ig|[Nn]o|[Vv]ol|[Cc]f|[Ee]x|e\.g|i\.e"
     r"|a\.m|p\.m|z\.B|d\.h|bzw|ca|Nr|p\.ej|n\u00b0)\.$"
 )
 _SHORT_FORM = re.compile(

@@ -91,3 +91,18 @@ def test_the_first_message_of_talk_is_no_goal_also_after_the_database_was_opened
         again = condensed(memory.session("s"), call_style)
     assert [one.text for one in again.messages] == [one.text for one in first.messages]
     assert not shows(again, "north quay")
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_among_people_who_are_named_another_s_message_answers_the_first(call_style: CallStyle) -> None:
+    ask = HumanMessage(ASKED.text, id="ask", name="Ana")
+    for other, stays in (("Bram", False), ("Ana", True)):
+        with open_memory() as memory:
+            session = memory.session("s")
+            talk = [
+                HumanMessage(f"The crane {number} weighs {number * 31} kg, says the yard of berth {number % 5}.",
+                             id=f"t{number}", name=other if number % 2 else "Ana")
+                for number in range(60)
+            ]  # fmt: skip
+            told(call_style, session.add_messages, [ask, *talk])
+            assert shows(condensed(session, call_style), "north quay") == stays

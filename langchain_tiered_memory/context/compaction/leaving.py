@@ -295,8 +295,8 @@ def _reaches(groups: Sequence[Group], first_seq: int, tail_from: int) -> bool:
 def _leaner(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with facts and a cover as much briefer as the rest needs. The next condensation makes it anew.
 
-    Where even a line would not fit beside what must be shown, they keep a part of their shares: then it is the longest
-    of the required messages that is shortened.
+    Where even that would not make it fit they keep their own rooms, and half of them beside file work, for the record
+    stands whatever else is shown: it is the longest of the required messages that is shortened.
     """
     excess = rendered.tokens - inputs.room
     if excess <= 0 or not rendered.plan.items:
@@ -306,8 +306,9 @@ def _leaner(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     leaner = _lowered(inputs, rendered, facts=facts - math.ceil(excess * facts / max(facts + history, 1)))
     if leaner.tokens <= inputs.room:
         return leaner
-    rooms = inputs.policy
-    least = round(NUMBERS.defended_share * rooms.of("facts")), rooms.defended
+    rooms, least = inputs.policy, (inputs.policy.of("facts"), inputs.policy.cover)
+    if "files" in inputs.mode:
+        least = round(NUMBERS.defended_share * rooms.of("facts")), rooms.defended
     return _lowered(inputs, rendered, facts=min(least[0], facts), history=min(least[1], history))
 
 

@@ -94,8 +94,12 @@ def _facts(inputs: Inputs, items: Sequence[CoverItem], border: int) -> str:
 
 
 def _answered(inputs: Inputs) -> Answered | None:
-    """How the first message was answered, where the assistant finished before the user spoke again: it is no goal."""
-    goal = max((one.seq for one in inputs.required.opening if one.role == "user"), default=0)
+    """How the first message was answered, where that was done before the user spoke again: it is no goal.
+
+    Among people who are named somebody else's message answers, too.
+    """
+    asked = [one for one in inputs.required.opening if one.role == "user"]
+    goal, asker = max(((one.seq, one.name) for one in asked), default=(0, None))
 
     def said(limit: int, *, up_to: int | None = None) -> list[Entry]:
         read = inputs.runtime.store.transcript.entries(
@@ -109,7 +113,8 @@ def _answered(inputs: Inputs) -> Answered | None:
         return [one for one in read if one.seq not in inputs.off][:limit]
 
     before = [one for user in inputs.required.users for one in said(1, up_to=user.seq - 1)]
-    if not any(one.role == "assistant" and not one.calls for one in before):
+    others = [one for one in before if one.role == "assistant" or (asker and one.name and one.name != asker)]
+    if not any(not one.calls for one in others):
         return None
     return "at work" if any(one.calls for one in said(_FIRST_STEPS)) else "in talk"
 

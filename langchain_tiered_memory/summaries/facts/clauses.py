@@ -50,6 +50,10 @@ _JOINT = re.compile(
     r"|[A-Z][\w'\u2019]{1,30})\b)"
     r"|, (?=(?:by the way|btw)\b)"
 )
+_LISTED = re.compile(r"[,:\u2013\u2014-] [^,:\u2013\u2014]{1,60}$")
+_ITEM_WORDS = 4
+"""What stands between the comma before a joint and the joint is one of several things if it is no longer: of "films,
+the Star Wars saga, and the rest" no part is a clause."""
 _TAIL = re.compile(
     r"(?:,| [\u2013\u2014-]) (?:so|which|everybody|everyone|nobody|no one|all|and (?:that|i|it|everybody"
     r"|everyone|nobody|not)|but (?:that|i|it)|though|although|because|since|as"
@@ -59,6 +63,13 @@ _TAIL = re.compile(
     re.IGNORECASE,
 )
 _BECAUSE = re.compile(r"(?<=[\w)]) (?:because|since|as it|so that|in case|even though)\b[^,;:]{1,80}$", re.IGNORECASE)
+_LEADS_TO = re.compile(
+    r"(?:besides|apart from|despite|although|though|even though|while|when|whenever|if|unless|until|after|before|since"
+    r"|because|as)\b",
+    re.IGNORECASE,
+)
+"""What begins so states nothing before its comma."""
+_JOINS_ON = re.compile(r",? (?:and|but|or|so|plus)$")
 _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 
@@ -80,9 +91,9 @@ def trimmed(clause: str, *, keep: tuple[int, int]) -> str:
     """`clause` without a last part that adds nothing to what stands at `keep`, and not longer than a clause may be."""
     for pattern in (_TAIL, _BECAUSE):
         tail = pattern.search(clause, keep[1])
-        if tail and not _SPECIFIC.search(tail[0]):
+        if tail and not _SPECIFIC.search(tail[0]) and not _LEADS_TO.match(clause):
             clause = clause[: tail.start()]
-    return shortened(clause, around=keep)
+    return shortened(_JOINS_ON.sub("", clause), around=keep)
 
 
 def without_remark(clause: str) -> str:
@@ -113,6 +124,9 @@ def _halves(said: str) -> list[str]:
     start = 0
     for joint in _JOINT.finditer(said):
         if said.count(" ", start, joint.start()) + 1 < _LEAST_HALF or said.count(" ", joint.end()) + 1 < _LEAST_HALF:
+            continue
+        listed = _LISTED.search(said, start, joint.start())
+        if listed and listed[0].count(" ") <= _ITEM_WORDS:
             continue
         halves.append(said[start : joint.start()])
         start = joint.end()

@@ -15,6 +15,7 @@ from langchain_tiered_memory.summaries.facts.values import denied_values
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.text.fencing import neutralised, plain_name
+from langchain_tiered_memory.text.lexicon import FUNCTION_WORDS
 from langchain_tiered_memory.text.noun_phrases import normalised
 from langchain_tiered_memory.text.readings import read_once
 
@@ -58,7 +59,7 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _CLOSING = re.compile(
-    r"(?<=\w) (?:now|these days|all along|from now on|after all|for now|as well|again|already|though|too"
+    r"(?<=\w) (?:(?:right )?now|these days|all along|from now on|after all|for now|as well|again|already|though|too"
     r"|oddly enough)$",
     re.IGNORECASE,
 )
@@ -225,9 +226,9 @@ def _led(subject: str, said: str) -> str:
         found = pattern.search(said)
         if found and normalised(found["subject"]) == subject:
             rest = (said[: found.start()] or said[found.end() :]).strip(" ,:")
-            if not rest[:1]:
+            if not rest or rest.rpartition(" ")[2].casefold() in FUNCTION_WORDS["english"]:
                 return said
-            return f"{found['subject']}: {_IT_IS.sub('', _WE.sub('', rest))}" if rest else said
+            return f"{found['subject']}: {_IT_IS.sub('', _WE.sub('', rest))}"
     return said
 
 

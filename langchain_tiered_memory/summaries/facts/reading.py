@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-READER_VERSION = 3
+READER_VERSION = 4
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
@@ -68,6 +68,8 @@ _AMOUNT = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]{0,12}+(?: [^\W\d_]{1,20}){0,2}[!
 _PARTICULAR = re.compile(r"\d|[/@\\]|[\w,;] [^\W\d_a-z]|decided|agreed|settled|chose")
 """What a sentence of a long answer has at least, to be looked at."""
 
+_IN_WORDS = re.compile(r"[^\W\d_]{2} [^\W\d_]{2}|[^\x00-\u2e7f]")
+"""What is pasted has two words side by side, or characters that need no blanks; code that is pasted states nothing."""
 _QUOTED = "quoted"
 """The speaker of what a message quotes: it is not known who said it."""
 _CITED = re.compile(r"[ \t]{0,8}>")
@@ -137,7 +139,7 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
     for piece, quoted in said:
         if piece.kind not in ("sentence", "item") or len(piece.text) > _MAX_LINE_CHARS:
             continue
-        if advises and not _PARTICULAR.search(piece.text):
+        if (advises and not _PARTICULAR.search(piece.text)) or (quoted and not _IN_WORDS.search(piece.text)):
             continue
         for clause in clauses(piece.text):
             if announced:
@@ -215,11 +217,19 @@ def without_quotations(lines: Sequence[str]) -> str:
     text, start = "\n".join(line for line in lines if not _CITED.match(line)), 0
     for match in _MARKED.finditer(text):
         said, before = match[0][1:-1].strip(), text[start : match.start()].rstrip(" \t")
-        stands_alone = not before or before.endswith((":", "\uff1a", "\n")) or said.endswith(_SENTENCE_ENDS)
+        opens = not before or before.endswith((":", "\uff1a", "\n"))
+        stands_alone = opens or (said.endswith(_SENTENCE_ENDS) and not _is_title(said))
         if stands_alone and (said.count(" ") + 1 >= _SENTENCE_WORDS or not said.isascii()):
             kept.append(text[start : match.start()])
             start = match.end()
     return "\n".join((*kept, text[start:])) if kept else text
+
+
+def _is_title(said: str) -> bool:
+    """Whether what stands in quote marks is a name, with the full stop of its sentence: a book called "Big Sur."."""
+    words = said.split()
+    begun = [word[:1].isupper() for word in words]
+    return begun[0] and begun[-1] and 2 * sum(begun) >= len(words)
 
 
 def _first_handed_over(lines: list[str]) -> int:

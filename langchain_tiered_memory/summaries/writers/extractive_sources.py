@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import replace
@@ -23,7 +24,7 @@ from langchain_tiered_memory.summaries.marks import (
 )
 from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
-from langchain_tiered_memory.summaries.writers.ranking import Unit, is_event, is_filler, kind_of, telling
+from langchain_tiered_memory.summaries.writers.ranking import Unit, advice_share, is_event, is_filler, kind_of, telling
 from langchain_tiered_memory.summaries.writers.sections import Item, ItemKind, read_items
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
@@ -137,13 +138,14 @@ _MAX_STEPS = 12  # messages with calls and their results between a question and 
 _MAX_QUESTION_CHARS = 160  # of one that is told with its answer
 _MAX_STATEMENTS = 2000  # of one message that are weighed: a pasted file of megabytes must not take a minute
 _MAX_CUE_CHARS = 2000
+_FEW_STATEMENTS = 6
+"""A message of no more is told at its worth; of a longer one each is one of many, and worth less."""
 _TOOL_WEIGHT, _CODE_WEIGHT, _FIRST_WEIGHT, _FAILURE_WEIGHT = 0.5, 0.5, 1.1, 1.2
 _CALL_WEIGHT = 0.8
 _SYSTEM_WEIGHT = 0.5  # every request sends it again
 _ASKING_WEIGHT = 1.25  # of what the person says whom an assistant helps
 _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on must know it
 _REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.2, 1.5  # of a summary's statements
-_MERGED_LEVEL = 2  # above it an assistant's advice stands behind what it was asked for
 _LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
 _DEFINITION = re.compile(
     r"^[ \t]*+(?:export |public |async |static ){0,4}"
@@ -177,20 +179,24 @@ def _all_of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
     last = len(job.sources) - 1
     has_assistant = "assistant" in job.participants or any("assistant: " in source.text for source in job.sources)
     is_long = date_of(job.first_at) != date_of(job.last_at)
-    for index, source in enumerate(job.sources):
-        if source.same_as is None and source.text:
-            for unit in units_of_summary(source, index, job.participants, is_last=index == last):
-                day = unit.day if is_long else ""
-                yield source, _weighed(unit, day, has_assistant=has_assistant, is_high=job.level > _MERGED_LEVEL)
+    read = [
+        (source, unit)
+        for index, source in enumerate(job.sources)
+        if source.same_as is None and source.text
+        for unit in units_of_summary(source, index, job.participants, is_last=index == last)
+    ]
+    advice = advice_share([unit.speaker == "assistant" for _, unit in read])
+    for source, unit in read:
+        yield source, _weighed(unit, unit.day if is_long else "", has_assistant=has_assistant, advice=advice)
 
 
-def _weighed(unit: Unit, day: str, *, has_assistant: bool, is_high: bool) -> Unit:
+def _weighed(unit: Unit, day: str, *, has_assistant: bool, advice: float) -> Unit:
     """A statement of a summary with its worth one level up, without a question that it does not need."""
     if (not has_assistant or unit.asker == "assistant") and _tells_alone(unit):
         unit = replace(unit, asked="", asker="")
     low = cues.lowered(unit.text)
     advised = unit.speaker == "assistant"
-    weight = unit.weight * telling(unit.text, advised=advised)
+    weight = unit.weight * telling(unit.text) * (advice if advised else 1.0)
     kind = unit.kind
     if unit.speaker.startswith(TOOL_MARK):
         weight *= _REPORTED_WEIGHT
@@ -198,8 +204,6 @@ def _weighed(unit: Unit, day: str, *, has_assistant: bool, is_high: bool) -> Uni
         weight *= _WANTED_WEIGHT  # what somebody wants outlasts what was advised
     elif has_assistant and unit.asked:
         weight *= _ANSWERED_WEIGHT
-    elif advised and is_high:
-        weight *= _REPORTED_WEIGHT
     elif not has_assistant and kind == "decision" and cues.DECISION.search(low) is None:
         kind = "point"  # between people "it must be nice" decides nothing
     when = unit.when or (day if day and not advised and is_event(unit.text) else "")
@@ -297,6 +301,7 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
     said = [Statement(line) for line in shown_lines(text)] if source.role == "tool" else statements(text)
     of_role = {"system": _SYSTEM_WEIGHT, "tool": _TOOL_WEIGHT}.get(source.role, 1.0)
     code = Unit("", "technical", index, 0.0, speaker=speaker, weight=_CODE_WEIGHT * of_role)
+    at_length = math.sqrt(min(1.0, _FEW_STATEMENTS / max(1, len(said))))
     for place, one in enumerate(said[:_MAX_STATEMENTS]):
         if one.is_code:
             block = "\n".join(one.text.splitlines()[1:-1])
@@ -306,7 +311,7 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
         if not any(char.isalnum() for char in shown):
             continue
         low = cues.lowered(shown)
-        weight = telling(shown) if source.role != "tool" else 1.0
+        weight = telling(shown) * at_length if source.role != "tool" else 1.0
         weight *= _FIRST_WEIGHT if place == 0 else 1.0
         weight *= _FAILURE_WEIGHT if source.role == "tool" and cues.FAILURE.search(low) else of_role
         when = date if cues.RELATIVE_TIME.search(low) else ""

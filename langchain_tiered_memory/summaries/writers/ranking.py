@@ -81,14 +81,20 @@ class Unit:
         return f"{self.asked} {self.text}" if self.asked else self.text
 
 
-def telling(text: str, *, advised: bool = False) -> float:
-    """What a statement is worth by itself, for a reader who sees nothing else: about 0.1 to 2.
+def advice_share(advised: Sequence[bool]) -> float:
+    """What each statement of an assistant is worth beside those of the people it helps: less where it says more.
 
-    What an assistant advises in general tells less than what it is about.
+    Args:
+        advised: For each statement, whether an assistant says it.
     """
+    mine = sum(advised)
+    return _ADVISED * min(1.0, (len(advised) - mine) / mine) if mine and mine < len(advised) else 1.0
+
+
+def telling(text: str) -> float:
+    """What a statement is worth by itself, for a reader who sees nothing else: about 0.1 to 2."""
     signs = _signs(text)
     weight: float = 2 * max(weight_of(signs), _OF_ONESELF if signs & PERSONAL else 0.0) ** _FLATTENED
-    weight *= _ADVISED if advised else 1.0
     if text.count(";") >= _MANY_ITEMS or text[:1].isdigit() or text.startswith(("- ", "[")):
         weight *= _LISTING  # or a picture, which nobody sees
     said = text.rstrip()

@@ -155,3 +155,30 @@ def test_what_is_to_be_done_does_not_pass_for_done_without_its_heading() -> None
     text = "## Overview\n- Ann and Ben planned the fair.\n## Next steps\n- Ben sends the larch panels to Oslo.\n"
     brief = short_of(summary(text + "- They talked of the weather for long. " * 9, model="some-model"))
     assert "- Next steps: Ben sends the larch panels to Oslo." in brief.splitlines()
+
+
+def test_in_short_and_as_a_headline_the_person_stands_before_an_assistant_s_advice_at_length() -> None:
+    advice = "\n".join(
+        f"- assistant: Step {number}: 4 x {number} = {4 * number}. Total: ${number},500." for number in range(9)
+    )
+    asked = (
+        "- user: I'm trying to prove that the two triangles of my roof truss are congruent, although I measured one "
+        "angle of the second one wrongly, so I want to see every step of the proof before Friday."
+    )
+    written = summary(f"## Key points\n{advice}\n{asked}\n{advice}")
+    assert "roof truss" in short_of(written)
+    line = headline_of(written, count_text=COUNT)
+    assert "user: I'm trying to prove that the two triangles of my roof truss" in line
+    assert COUNT(line) <= HEADLINE_TOKENS
+
+
+def test_an_assistant_who_says_as_much_as_others_is_told_beside_them() -> None:
+    text = "- user: Which port has the harbour service?\n- assistant: The harbour service listens on port 8123."
+    assert "8123" in headline_of(summary(text), count_text=COUNT)
+
+
+def test_code_heads_a_summary_only_where_nothing_was_said() -> None:
+    code = "- assistant: Code: with down_revision, add_column, drop_column."
+    said = "- user: We switch from SQLite to PostgreSQL 15 in May."
+    assert "PostgreSQL" in headline_of(summary(f"{code}\n{said}"), count_text=COUNT)
+    assert "down_revision" in headline_of(summary(code), count_text=COUNT)

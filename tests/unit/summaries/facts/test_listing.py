@@ -19,6 +19,8 @@ FIRST_DAY = "1970-01-01:"
         ("The audit queue isn't Gustav Brandt anymore, it's Aaron Whitfield.", "audit queue: Aaron Whitfield"),
         ("Forget Ivo Reyes, the audit queue is Ana Reyes after all.", "audit queue is Ana Reyes"),
         ("I would rather meet at the Hague.", "I would rather meet at the Hague"),
+        ("Growing my customer base is the main focus right now.", "Growing my customer base is the main focus"),
+        ("Machu Picchu is on my bucket list.", "Machu Picchu is on my bucket list"),
     ],
 )
 def test_a_line_is_terse_and_never_names_the_value_that_was_taken_back(text: str, line: str) -> None:

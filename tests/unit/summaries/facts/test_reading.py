@@ -51,6 +51,36 @@ def test_questions_and_greetings_state_nothing(text: str) -> None:
     assert read(text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("I love old films, the Star Wars saga, and the Marvel Cinematic Universe movies of the last ten years.", None),
+        ('In Graz there is this charming little caf\u00e9 called "Caf\u00e9 Serenity." They roast their own.', None),
+        ("Besides the Hunger Games series, I read all that comes from Aunt Ana.", None),
+        (
+            "I graduated from the University of Michigan in 2012, and since then that is all I know of it.",
+            "I graduated from the University of Michigan in 2012",
+        ),
+    ],
+)
+def test_a_statement_is_not_cut_where_it_goes_on(text: str, stated: str | None) -> None:
+    first = said(read(text))[0]
+    assert first == (stated or text.partition(" They roast")[0])
+
+
+def test_somebody_else_s_sentence_in_quote_marks_is_still_left_out() -> None:
+    assert not any("900" in one for one in said(read('Bram wrote "The budget for the ferry is 900 euros." and left.')))
+
+
+def test_code_that_is_pasted_states_nothing() -> None:
+    pasted = (
+        "Here is what the vendor sent us for the login:\n\npassword = request.json['password']\nThe port is 8123 now."
+    )
+    found = read(pasted)
+    assert any("8123" in one.text for one in found)
+    assert not any("request.json" in one.text for one in found)
+
+
 def test_what_an_assistant_writes_with_its_tools_is_no_statement() -> None:
     code = (
         'Write(\npath="src/a.ts"\ncontent:\n// Session A runs on port 8123 for the ferry.\nexport const port = 8123\n)'
