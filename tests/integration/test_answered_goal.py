@@ -101,7 +101,7 @@ def test_among_people_who_are_named_another_s_message_answers_the_first(call_sty
             session = memory.session("s")
             talk = [
                 HumanMessage(f"The crane {number} weighs {number * 31} kg, says the yard of berth {number % 5}.",
-                             id=f"t{number}", name=other if number % 2 else "Ana")
+                             id=f"t{number}", name="Ana" if number % 4 else other)
                 for number in range(60)
             ]  # fmt: skip
             told(call_style, session.add_messages, [ask, *talk])

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _PAGE = 64
 _FIRST_STEPS = 16
-"""Messages behind the first user message among which a call of a tool says that it set a task."""
+"""Messages behind the first user message among which a call of a tool says that it set a task, and another person's
+that somebody answered."""
 
 
 def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
@@ -112,11 +113,12 @@ def _answered(inputs: Inputs) -> Answered | None:
         )
         return [one for one in read if one.seq not in inputs.off][:limit]
 
+    first = said(_FIRST_STEPS)
     before = [one for user in inputs.required.users for one in said(1, up_to=user.seq - 1)]
-    others = [one for one in before if one.role == "assistant" or (asker and one.name and one.name != asker)]
-    if not any(not one.calls for one in others):
+    by_person = asker and any(one.role == "user" and one.name not in (None, asker) for one in first)
+    if not (by_person or any(one.role == "assistant" and not one.calls for one in before)):
         return None
-    return "at work" if any(one.calls for one in said(_FIRST_STEPS)) else "in talk"
+    return "at work" if any(one.calls for one in first) else "in talk"
 
 
 def _next_border(inputs: Inputs, *, floor: int) -> tuple[int, list[tuple[str, int, int]]]:

@@ -389,6 +389,8 @@ def _same_subject(new: _Looked, old: _Looked, known: Sequence[_Looked]) -> bool:
 def _says_otherwise(new: _Looked, old: _Looked) -> bool:
     if new.fact.attribute and old.fact.attribute and new.fact.attribute != old.fact.attribute:
         return False
+    if bool(new.value) != bool(old.value):
+        return False  # nothing tells that the one stands in the place of the other
     return new.shape == old.shape and (new.value != old.value or new.stance.said != old.stance.said)
 
 

@@ -33,6 +33,10 @@ CORRECTED = [
     ),
 ]
 BESIDE = [
+    (
+        "I won my first video game tournament last week - so exciting!",
+        "actually - I'm currently participating in the video game tournament again and it's INTENSE!",
+    ),
     ("The budget for the harbour ferry is 10,000 euros.", "The length of the harbour ferry is 40 metres."),
     ("The harbour ferry costs 300 euros.", "The harbour ferry now takes 40 people."),
     ("The api port is 8080.", "The database port is 5432."),
