@@ -31,3 +31,8 @@ from langchain_tiered_memory.text.sentences import sentences
 )
 def test_a_sentence_ends_where_people_who_chat_end_it(text: str, found: list[str]) -> None:
     assert sentences(text) == found
+
+
+def test_the_initials_of_a_name_end_no_sentence() -> None:
+    for said in ("I read a novel by V.E. Schwab.", "We heard Uptown Funk by Mark Ronson ft. Bruno Mars."):
+        assert sentences(f"{said} It was good.") == [said, "It was good."]

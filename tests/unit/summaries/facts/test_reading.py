@@ -56,7 +56,7 @@ def test_questions_and_greetings_state_nothing(text: str) -> None:
     [
         ("I love old films, the Star Wars saga, and the Marvel Cinematic Universe movies of the last ten years.", None),
         ('In Graz there is this charming little caf\u00e9 called "Caf\u00e9 Serenity." They roast their own.', None),
-        ("Besides the Hunger Games series, I read all that comes from Aunt Ana.", None),
+        ("Besides the Hunger Games series, I'm a fan of science fiction and fantasy movies.", None),
         (
             "I graduated from the University of Michigan in 2012, and since then that is all I know of it.",
             "I graduated from the University of Michigan in 2012",
