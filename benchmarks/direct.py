@@ -177,9 +177,10 @@ def measure(
     facts: int = 6,
     seed: int = 0,
     embeddings: Embeddings | None = None,
+    counter: TokenCounter | None = None,
 ) -> list[Asked]:
-    """Ask for `facts` facts of each kind of run, in each form, within each budget."""
-    counter = best_counter("gpt-4o")
+    """Ask for `facts` facts of each kind of run, in each form, within each budget; `None` counts as for gpt-4o."""
+    counter = counter or best_counter("gpt-4o")
     asked: list[Asked] = []
     for kind in kinds:
         print(kind, file=sys.stderr, flush=True)

@@ -39,7 +39,7 @@ class Numbers:
     looked_through: Annotated[int, Told("parts of what matches", 1, 200, "fitted", "direct")] = 25
     """One of so many parts is given room beyond the least: its words stand everywhere, the answer further down."""
     framed: Annotated[float, Told("of the quotes' tokens", 1, 2, "chosen")] = 1.15
-    """What quotes take with the lines around them."""
+    """What quotes take with their speakers; the lines around all of them are counted."""
     share_steps: Annotated[int, Told("parts of the budget", 1, 100, "chosen")] = 16
     """Recall's share is rounded up to whole ones: what was looked up is not priced to the token."""
     summaries_of_recall: Annotated[float, Told("of recall", 0, 1, "fitted", "recall")] = 0.2

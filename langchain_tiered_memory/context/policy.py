@@ -175,6 +175,7 @@ def resolved(
         spared=spared,
         cover=history.tokens,
         defended=round(NUMBERS.defended_share * columns["history"][base].within(total)),
+        kept=NUMBERS.defended_share if "files" in mode else 1.0,
         queries=quoted,
         record=round((NUMBERS.record_at_work_share if "files" in mode else NUMBERS.record_share) * total),
         keep=0 if "recall" in mode else columns["recent"]["talk"].within(total),

@@ -19,6 +19,7 @@ from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.recall.finding import Found, find
 from langchain_tiered_memory.recall.worth import Judged, goes_on, judge, tokens_of
+from langchain_tiered_memory.summaries.rendering import recall_block, sitting_header
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def recall_budget_of(
     judged = judge(found, _out_of_sight(runtime, ref, name, required, found, last=last, total=total))
     # In a tool loop the newest messages stand behind what the user said, which is shown itself.
     newest = min(required.guard, last.seq)
-    said = _given(runtime.settings.context, found, judged, newest=newest, total=total)
+    said = _given(runtime, found, judged, newest=newest, total=total)
     runtime.view_cache.keep_recalled(ref.key, place, key, said)
     return replace(said, found=found)
 
@@ -90,7 +91,7 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     found = said.found or find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
     judged = judge(found, _hidden_by(plan, found, last))
     newest = min(inputs.required.guard, last.seq)
-    given = _given(inputs.settings.context, found, judged, newest=newest, total=total)
+    given = _given(runtime, found, judged, newest=newest, total=total)
     if given.share is None or given.share <= said.share:
         return replace(said, found=found)
     runtime.view_cache.keep_recalled(ref.key, f"said:{inputs.name}", (ref.epoch, last.seq, total), given)
@@ -126,11 +127,14 @@ def _hidden_by(plan: ViewPlan, found: Found, last: Entry) -> Callable[[int], boo
     return is_hidden
 
 
-def _given(settings: ContextSettings, found: Found, judged: Judged, *, newest: int, total: int) -> RecallBudget:
+def _given(runtime: Runtime, found: Found, judged: Judged, *, newest: int, total: int) -> RecallBudget:
     """What is given beside a message for which this was found."""
+    settings = runtime.settings.context
+    frame = runtime.counter.count_text("\n".join((recall_block((), sitting_gap_seconds=0.0), sitting_header(0.0))))
 
     def share_of(tokens: float) -> float:
-        return math.ceil(NUMBERS.share_steps * NUMBERS.framed * tokens / max(total, 1)) / NUMBERS.share_steps
+        framed = NUMBERS.framed * tokens + frame if tokens else 0.0
+        return math.ceil(NUMBERS.share_steps * framed / max(total, 1)) / NUMBERS.share_steps
 
     whole = min(settings.recall_share, settings.talk_recall_share)
     room = max(NUMBERS.small_share, NUMBERS.answers_tokens / max(total, 1))

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.messages.content_blocks import compact_json
 from langchain_tiered_memory.text.fencing import short_id
 from langchain_tiered_memory.text.truncation import head_and_tail, water_level
 
@@ -107,12 +108,16 @@ def with_shorter_calls(
     """
     if not isinstance(message, AIMessage) or not message.tool_calls or excess_tokens <= 0:
         return message
-    long = [text for call in message.tool_calls for text in _texts(call["args"]) if count(text) > _LEAST_TOKENS]
-    sizes = [count(text) for text in long]
+
+    def as_sent(text: str) -> int:
+        return count(compact_json(text))  # a line break is two characters there
+
+    sizes = [as_sent(text) for call in message.tool_calls for text in _texts(call["args"])]
+    sizes = [size for size in sizes if size > _LEAST_TOKENS]
     level = max(water_level(sizes, sum(sizes) - excess_tokens), _LEAST_TOKENS)
 
     def cut(text: str) -> str:
-        return head_and_tail(text, max_tokens=level, count=count, pointer=pointer)
+        return head_and_tail(text, max_tokens=level, count=as_sent, pointer=pointer)
 
     calls = [{**call, "args": _walked(call["args"], cut)} for call in message.tool_calls]
     by_id = {call["id"]: call["args"] for call in calls}

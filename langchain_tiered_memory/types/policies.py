@@ -97,7 +97,9 @@ class ViewPolicy:
     cover: int
     """The part of `history` for summaries."""
     defended: int
-    """What summaries keep if required messages do not fit, also beside file work."""
+    """What summaries keep if facts that must last have no room beside them, also beside file work."""
+    kept: float
+    """Of their rooms, what facts and summaries keep if required messages do not fit."""
     queries: int
     """The part of `history` for earlier user messages behind the summaries."""
     record: int

@@ -10,6 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from benchmarks.provider_rules import check_valid
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.hostile_texts import KINDS, hostile
 from tests.memory_builders import open_memory, quick_settings
@@ -18,6 +19,8 @@ from tests.writers import start
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+    from langchain_tiered_memory.protocols import TokenCounter
 
 pytestmark = pytest.mark.slow
 LONGEST = ("a run of '.'", "a run of '!'", "a run of '\\n'", "words", "one word", "a run of ideographs")
@@ -39,9 +42,9 @@ def said(text: str) -> list[BaseMessage]:
     ]
 
 
-def journey(text: str, call_style: CallStyle) -> float:
+def journey(text: str, call_style: CallStyle, counter: TokenCounter | None = None) -> float:
     """Seconds of processor time from adding to finding; what comes out is checked."""
-    with open_memory(token_counter=None, settings=quick_settings(messages=3)) as memory:
+    with open_memory(token_counter=counter, settings=quick_settings(messages=3)) as memory:
         session = memory.session("s")
         started = time.process_time()
         told(call_style, session.add_messages, said(text))
@@ -64,6 +67,12 @@ def test_a_hostile_text_is_kept_condensed_shown_and_searched_in_linear_time(kind
         return
     grown = min(journey(hostile(kind, _TIMES * _CHARS), call_style) / short for _ in range(2))
     assert grown < _MOST_GROWTH
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("kind", ["a run of '\\n'", "a run of '\\x00'", "blank lines"])
+def test_arguments_are_cut_by_what_they_take_as_json(kind: str, call_style: CallStyle) -> None:
+    journey(hostile(kind, _CHARS), call_style, EstimatingCounter())
 
 
 @pytest.mark.parametrize("kind", LONGEST)

@@ -85,7 +85,7 @@ def test_the_criteria_of_a_finished_task_are_not_kept_beside_the_next_ones() -> 
         session.finish_task("wall")
         session.start_task("roof")
         given(session, "acceptance_criteria", "Criterion of the roof: it is made of slate.")
-        talk(session, 60)
+        talk(session, 120)
         shown = text_of(session.context(None, max_tokens=BUDGET))
         assert "Criterion of the roof: it is made of slate." in shown
         assert "Pinned messages" in shown

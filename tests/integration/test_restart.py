@@ -114,7 +114,7 @@ async def test_nothing_stands_on_the_event_loop(tmp_path: Path, no_blocking_call
     for number in range(10):
         await session.aadd_messages(turn(number))
     await session.aflush()
-    context = await session.acontext("Which team checked the crane?", max_tokens=300)
+    context = await session.acontext("Which team checked the crane?", max_tokens=350)
     assert context.section("recall") is not None
     assert await session.asearch("crane")
     assert await session.aexpand((await session.asearch("team order bolts invoice", levels=[1]))[0].id)

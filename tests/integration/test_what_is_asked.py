@@ -9,12 +9,14 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from benchmarks import direct
 from benchmarks.direct_words import FORMS, PORTS
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, open_memory, open_prepared, quick_settings
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.protocols import TokenCounter
 
 BARE = "Which port was decided for module_17.py?"
 LOOK_UP = {"name": "look_up", "description": "", "parameters": {"type": "object", "properties": {}}}
@@ -47,9 +49,10 @@ def recalled(session: Session, asks: str, *, max_tokens: int = 2000) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", direct.KINDS)
-@pytest.mark.sweep(2)
-def test_each_form_of_asking_is_answered_in_each_kind_of_run(kind: str) -> None:
-    asked = direct.measure(PORTS, kinds=[kind], budgets=[1000, 4000], turns=60, facts=1)
+@pytest.mark.parametrize("counter", [None, EstimatingCounter()], ids=["counted", "estimated"])
+@pytest.mark.sweep(4)
+def test_each_form_of_asking_is_answered_in_each_kind_of_run(kind: str, counter: TokenCounter | None) -> None:
+    asked = direct.measure(PORTS, kinds=[kind], budgets=[1000, 4000], turns=60, facts=1, counter=counter)
     assert [one.form for one in asked if not one.found] == []
     assert {one.form for one in asked} == set(FORMS)
 

@@ -306,9 +306,8 @@ def _leaner(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     leaner = _lowered(inputs, rendered, facts=facts - math.ceil(excess * facts / max(facts + history, 1)))
     if leaner.tokens <= inputs.room:
         return leaner
-    rooms, least = inputs.policy, (inputs.policy.of("facts"), inputs.policy.cover)
-    if "files" in inputs.mode:
-        least = round(NUMBERS.defended_share * rooms.of("facts")), rooms.defended
+    rooms = inputs.policy
+    least = [round(rooms.kept * tokens) for tokens in (rooms.of("facts"), rooms.cover)]
     return _lowered(inputs, rendered, facts=min(least[0], facts), history=min(least[1], history))
 
 
