@@ -100,6 +100,11 @@ def test_an_answer_is_about_what_was_asked_for() -> None:
     assert (found.subject, found.value, found.seq) == ("coastal ferry", "4,300 euros", 3)
 
 
+def test_a_person_is_not_called_by_the_thing_that_was_spoken_of() -> None:
+    found = read("Who was on the harbour ferry?", "He was absent for 2 days.")
+    assert not any(one.text.startswith("the harbour ferry") for one in found)
+
+
 def test_a_correction_in_two_sentences_is_one_fact() -> None:
     (found,) = read("I was wrong about the coastal ferry. For the coastal ferry it is 40 kilos rather than 30 kilos.")
     assert found.value == "40 kilos"
