@@ -36,7 +36,9 @@ function route(first = false) {
     for (const tab of document.querySelectorAll("#tabs a")) {
       if (tab.hash !== `#/${name}`) { tab.removeAttribute("aria-current"); continue; }
       tab.setAttribute("aria-current", "page");
-      tab.scrollIntoView({ block: "nearest", inline: "center" });
+      // Not scrollIntoView: the keyboard would begin at the tab, behind the link to the content.
+      const box = byId("tabs");
+      box.scrollLeft += tab.getBoundingClientRect().left - box.getBoundingClientRect().left - (box.clientWidth - tab.clientWidth) / 2;
     }
     if (!first) {
       window.scrollTo(0, 0);

@@ -1,8 +1,7 @@
 """How chosen facts read: terse, what is about one subject on one line.
 
-A fact is shown in its own words, and a model's sentence as it is. Of a clause, what only served the moment goes: the
-announcement of a correction, the value that it takes back, an article. A subject stands before what is said of it only
-where the words around it are certain.
+A fact is shown in its own words, and a model's sentence as it is. Of a clause only the announcement of a correction
+goes, and words such as "now" at its end.
 """
 
 from __future__ import annotations
@@ -11,18 +10,16 @@ import re
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.supersession import rivals
-from langchain_tiered_memory.summaries.facts.values import denied_values
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.text.fencing import neutralised, plain_name
-from langchain_tiered_memory.text.lexicon import FUNCTION_WORDS
 from langchain_tiered_memory.text.noun_phrases import normalised
 from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from langchain_tiered_memory.types.records import Fact, FactKind, Role
+    from langchain_tiered_memory.types.records import Fact, Role
 
 _SAID_BY: dict[Role, str] = {"assistant": "assistant", "tool": "tool"}
 """Who is named above what they said, with a name or without one. Nobody where it is the user's own."""
@@ -41,48 +38,17 @@ _ANNOUNCED = re.compile(
     r"|wait, |no, |nope, )",
     re.IGNORECASE,
 )
-_ENDS_WITH_SUBJECT = re.compile(
-    r"(?<=[\w.%)]) (?:for|on|about|at) (?:(?:the|our) )?(?P<subject>[\w'-]{2,30}(?: [\w'-]{2,30}){0,3})$", re.IGNORECASE
-)
-_BEGINS_WITH_SUBJECT = re.compile(
-    r"^(?:for|on|about|at) (?:(?:the|our) )?(?P<subject>[\w'-]{2,30}(?: [\w'-]{2,30}){0,3})(?:,|:)? (?=\w)",
-    re.IGNORECASE,
-)
-_WE = re.compile(r"^(?:we|they)(?:['\u2019]re|['\u2019]ve| have| are)? (?=\w)", re.IGNORECASE)
-_IT_IS = re.compile(
-    r"^(?:it|that)(?: is|['\u2019]s| should be| will be| has to be) (?:now )?(?=[\w$\u20ac\u00a3/~.])", re.IGNORECASE
-)
-_OPENING = re.compile(
-    r"^(?:please|i|we) (?!(?:am|are|have|had|was|were|will|would|can|could|do|did|should|might|may|must"
-    r"|cannot)\b|\w+n['\u2019]t\b)"
-    r"(?=[a-z])",
-    re.IGNORECASE,
-)
 _CLOSING = re.compile(
     r"(?<=\w) (?:(?:right )?now|these days|all along|from now on|after all|for now|as well|again|already|though|too"
     r"|oddly enough)$",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r"(?:[Tt]he|[Oo]ur) (?=[^\W\d_A-Z])")
-NOBODY = frozenset({"user", "assistant", "other"})
-"""Subjects that begin with who speaks: what is said of these keeps its "I"."""
 _HEADING = re.compile(r"\([^\n()]{0,200}\)")
 """What would read as the name of a speaker: a fact loses its brackets."""
 _TOLD_ON = re.compile(r" \([a-z ]{0,12}(?P<day>\d{4}-\d\d-\d\d)\)")
 """How a statement ends that tells its day besides: "(told 2025-01-07)"."""
 _YEAR_CHARS = 5
 """Of a date as `day` gives it: a year is told once."""
-_PARTICULAR: dict[FactKind, bool] = {
-    "goal": False,
-    "constraint": False,
-    "decision": True,
-    "identifier": True,
-    "number": True,
-    "path": True,
-    "question": False,
-    "statement": False,
-}
-"""Whose first word may go when it only says that somebody did something with a thing."""
 
 
 def facts_list(facts: Sequence[Fact]) -> str:
@@ -137,8 +103,7 @@ def line_of(fact: Fact) -> str:
         line = _without_day(" ".join(fact.text.replace("**", "").split()).rstrip(" ."), day(fact.at))
         line = f"{TOOL_MARK} {line}" if fact.by == "tool" else line
     else:
-        said = shown_text(fact)
-        line = _led(fact.subject, said) if _PARTICULAR[fact.kind] or fact.value else said
+        line = shown_text(fact)
     return line.strip("() ") if _HEADING.fullmatch(line) else line
 
 
@@ -164,72 +129,17 @@ def _lines(facts: Sequence[Fact], doubtful: Collection[str]) -> list[str]:
 
 
 def shown_text(fact: Fact) -> str:
-    """A fact's words without announcement, denied value and full stop."""
-    said = _stated(fact.text)
-    if _PARTICULAR[fact.kind] and fact.subject and fact.subject.split()[0] not in NOBODY:
-        said = _OPENING.sub("", said, count=1)
-    article = _ARTICLE.match(said)
-    return said[article.end() :] if article else said
+    """A fact's words without the announcement of a correction and a full stop."""
+    return _stated(fact.text)
 
 
 @read_once
 def _stated(text: str) -> str:
     said = " ".join(text.replace("**", "").split()).rstrip(" .!")
-    for wrong in denied_values(said):
-        said = _without_denied(said, wrong)
     announced = _ANNOUNCED.match(said)
     if announced and announced.end() < len(said):
         said = said[announced.end() :]
-    return _CLOSING.sub("", said)
-
-
-def _without_denied(said: str, wrong: str) -> str:
-    """`said` without the value that it takes back, where the words around that are one of a few certain forms."""
-    place = said.find(wrong)
-    before, after = said[: max(place, 0)], said[place + len(wrong) :]
-    lead = _BEFORE_DENIED.search(before)
-    if place < 0 or lead is None:
-        return said
-    rest = _AFTER_DENIED.match(after)
-    behind = after[rest.end() :] if rest else after
-    if lead["opens"] is not None:
-        return behind or said
-    if lead["moved"] is not None:
-        return f"{before[: lead.start()]}{behind}" if behind.startswith(" to ") else said
-    kept = before[: lead.start()].rstrip(" ,:")
-    turned = lead["isnt"] is not None and rest is not None and rest["turn"] is not None
-    if turned and behind:
-        return f"{kept}: {behind.lstrip(' ,')}"
-    # What follows may belong to what is denied, as in "rather than fixating on results"; not to a name or a figure.
-    is_named = any(char.isdigit() or char.isupper() for char in wrong)
-    ends = not behind.strip(" .,") or (lead["isnt"] is None and is_named and not behind[:1].isalnum())
-    return f"{kept}{behind}" if ends and kept else said
-
-
-_BEFORE_DENIED = re.compile(
-    r"(?:(?P<opens>^(?:forget|ignore|scratch) (?:about )?(?:the )?)"
-    r"|(?P<moved> from )(?:the )?"
-    r"|(?P<isnt> (?:isn['\u2019]t|is not|is no longer|are no longer|aren['\u2019]t|no longer) )(?:the |at |on |in )?"
-    r"|,? (?:and |but )?(?:not|instead of|rather than) (?:the |at |on |in |using )?)$",
-    re.IGNORECASE,
-)
-_AFTER_DENIED = re.compile(
-    r"(?: any ?more)?(?P<turn>,? (?:but|it['\u2019]s|it is|they['\u2019]re|now) (?:now )?|, )?", re.IGNORECASE
-)
-
-
-def _led(subject: str, said: str) -> str:
-    """`said` with its subject before it where it begins or ends with "for the <subject>", and as it is elsewhere."""
-    if " " not in subject:
-        return said
-    for pattern in (_ENDS_WITH_SUBJECT, _BEGINS_WITH_SUBJECT):
-        found = pattern.search(said)
-        if found and normalised(found["subject"]) == subject:
-            rest = (said[: found.start()] or said[found.end() :]).strip(" ,:")
-            if not rest or rest.rpartition(" ")[2].casefold() in FUNCTION_WORDS["english"]:
-                return said
-            return f"{found['subject']}: {_IT_IS.sub('', _WE.sub('', rest))}"
-    return said
+    return _CLOSING.sub("", said).lstrip("-\u2013\u2014 ")
 
 
 def _without_subject(subject: str, line: str) -> str:
@@ -237,4 +147,5 @@ def _without_subject(subject: str, line: str) -> str:
     label, _, said = line.partition(_COLON)
     if said and _is_label(label, subject):
         return said
-    return line[len(subject) + 1 :] if subject and line.casefold().startswith(f"{subject} ") else line
+    bare = line[4:] if line.startswith(("The ", "the ")) else line
+    return bare[len(subject) + 1 :] if subject and bare.casefold().startswith(f"{subject} ") else line

@@ -45,9 +45,11 @@ def standing_alone(fact: Fact, entry: Entry, before: Entry | None) -> str | None
     said = _statements(entry.text)
     clause = fact.text.strip("\u2026").rstrip(".!")
     place = next((place for place, one in enumerate(said) if clause in " ".join(one.text.split())), None)
-    names_subject = leans(fact.text) and fact.value != "" and " " in fact.subject  # "it's 40 weeks for the tax return"
+    low = fact.text.casefold()
+    named = " " in fact.subject and all(word in low for word in fact.subject.split())
+    names_subject = leans(fact.text) and fact.value != "" and named  # "it's 40 weeks for the tax return"
     leaning = points_back(fact.text) and not names_subject
-    if place is None:  # it was given its subject where it was read
+    if place is None:  # it was put together where it was read
         return fact.text if names_subject else _or_alone(None, fact)
     whole = said[place]
     if whole.text.count("; ") > 1 and "; " not in clause:  # an item: the whole list, behind the line above it
@@ -71,11 +73,11 @@ def _within(whole: str, clause: str) -> str:
 
 
 def _or_alone(said: str | None, fact: Fact) -> str | None:
-    """What is said with what it needs, else the fact alone, unless it begins with a word for what nobody sees.
+    """What is said with what it needs, else the fact alone, unless it has a word for what nobody sees.
 
     What was settled is told even so.
     """
-    is_told = said is not None or (leans(fact.text) and fact.kind not in _SETTLED)
+    is_told = said is not None or (points_back(fact.text) and fact.kind not in _SETTLED)
     return said if is_told else fact.text
 
 

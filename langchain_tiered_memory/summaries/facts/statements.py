@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_tiered_memory.summaries.facts.clauses import without_remark
@@ -12,7 +12,7 @@ from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED, denied_values, supposes
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
-from langchain_tiered_memory.text.lexicon import NO_NAMES
+from langchain_tiered_memory.text.lexicon import COMMON, NO_NAMES
 from langchain_tiered_memory.text.noun_phrases import Phrase, phrases, singular
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.statements import leans
@@ -56,6 +56,7 @@ _POINTS = re.compile(
     r"|th(?:is|at)(?=[,.!?]| (?:after|before|when|for|in|at|with|on|last|to)\b|$))\b",
     re.IGNORECASE,
 )
+_INTRODUCES = re.compile(r"(?:I['\u2019]m|I am) ")
 _NEAR_BLANKS = 6
 """Before such a word: behind more it means what was just named."""
 _I = re.compile(r"(?:i|i['\u2019]m|i['\u2019]ve|we|we['\u2019]re|we['\u2019]ve)\b")
@@ -78,7 +79,7 @@ class Statement:
     """What a clause states."""
 
     text: str
-    """The clause, behind the name of its subject where it only says "it"."""
+    """The clause, as it was said."""
     kind: FactKind
     subject: str
     attribute: str
@@ -118,6 +119,8 @@ def read(clause: str) -> Read:
     signs = worded(cues.lowered(without_remark(clause))) | _formed(clause, shape, value, named)
     if called:
         signs.add("addresses")
+    if named and _introduces(clause, named):
+        signs.add("personal")
     if about:
         signs.add("wide subject" if len(about.words) > 1 else "subject")
         if about.determiner in ("my", "our"):
@@ -161,7 +164,7 @@ def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
 
 
 def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) -> Statement | None:
-    """What `clause` states, with `about` (what was spoken of before) for its subject where it names none."""
+    """What `clause` states, of `about` (what was spoken of before) where it names no subject of its own."""
     words = clause.count(" ") + 1
     if supposes(clause):
         return None
@@ -174,8 +177,16 @@ def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) 
         and not listed
         and "**" not in clause
     ):
-        return statement(f"the {about}: {clause}", entry, listed=listed)
-    return None if clause.isascii() and words < _MIN_WORDS else stated
+        told = statement(f"the {about}: {clause}", entry, listed=listed)
+        return replace(told, text=clause, span=(0, len(clause)))
+    brief = clause.isascii() and words < _MIN_WORDS
+    return None if brief and not _introduces(clause, read(clause).named) else stated
+
+
+def _introduces(clause: str, named: Sequence[re.Match[str]]) -> bool:
+    """Whether somebody says who they are: "I'm Marit"."""
+    opening = _INTRODUCES.match(clause)
+    return opening is not None and any(one.start() == opening.end() for one in named)
 
 
 def named_in(text: str) -> str:
@@ -303,8 +314,10 @@ def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]])
 
 
 def _names(clause: str) -> Iterator[re.Match[str]]:
-    """Capitalised words that are names, as matches. One word at the start of a clause says nothing."""
-    for match in _CAPITALS.finditer(clause):
+    """Capitalised words that are names, as matches. A common word at the start of a clause is none: "Thanks Joanna"."""
+    opening = clause.partition(" ")[0]
+    start = len(opening) + 1 if opening.casefold().replace("\u2019", "'") in COMMON else 0
+    for match in _CAPITALS.finditer(clause, start):
         words = match[0].split()
         if match.start() == 0 and len(words) == 1:
             continue

@@ -46,7 +46,7 @@ _DECIDED = 0.5
 _MARKED_SHARE = 0.1
 """Of a model's statements, from which it marks what must last as it was asked: then what it left unmarked is told in
 its summary, and nobody is asked whether that still holds. A model that marks less does not follow."""
-_LEAST_TOKENS = 4
+_LEAST_TOKENS = 10
 _LEAST_ODDS = 1e-3
 
 
@@ -75,6 +75,7 @@ def chosen_facts(
         if not is_told and fact.status == "active" and (fact.weight >= LEAST_SHOWN or fact.id in first)
     ]
     waiting = _marked(_without_routine(waiting, first), first)
+    speakers = frozenset(analyse(" ".join({fact.speaker for fact in facts})))
     terms = [frozenset(analyse(fact.text)) for fact in waiting]
     seen = Counter(term for mine in terms for term in mine)
     total = max(len(waiting), 1)
@@ -87,7 +88,7 @@ def chosen_facts(
         fact = waiting[place]
         weight = _DECIDED if fact.by_model and fact.weight >= LASTING else by_wording(fact.weight)
         odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
-        telling = terms[place] - _COMMON_TERMS
+        telling = terms[place] - _COMMON_TERMS - speakers
         rare = sorted((math.log(1 + total / seen[term]) / widest for term in telling), reverse=True)[:RAREST_TERMS]
         return (
             odds

@@ -12,30 +12,44 @@ FIRST_DAY = "1970-01-01:"
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("We decided on larch panels for the harbour ferry.", "harbour ferry: decided on larch panels"),
+        ("We decided on larch panels for the harbour ferry.", "We decided on larch panels for the harbour ferry"),
         ("By the way, Imke Hallberg runs the harbour ferry now.", "Imke Hallberg runs the harbour ferry"),
-        ("Correction on the harbour ferry: 300 euros, not 250 euros.", "harbour ferry: 300 euros"),
-        ("We moved the audit queue from 300 seats to 450 seats.", "moved the audit queue to 450 seats"),
-        ("The audit queue isn't Gustav Brandt anymore, it's Aaron Whitfield.", "audit queue: Aaron Whitfield"),
-        ("Forget Ivo Reyes, the audit queue is Ana Reyes after all.", "audit queue is Ana Reyes"),
+        ("Correction on the harbour ferry: 300 euros, not 250 euros.", "harbour ferry: 300 euros, not 250 euros"),
+        (
+            "We moved the audit queue from 300 seats to 450 seats.",
+            "We moved the audit queue from 300 seats to 450 seats",
+        ),
+        (
+            "The audit queue isn't Gustav Brandt anymore, it's Aaron Whitfield.",
+            "The audit queue isn't Gustav Brandt anymore, it's Aaron Whitfield",
+        ),
+        ("The harbour ferry does not take Anna's van.", "The harbour ferry does not take Anna's van"),
+        ("The port of the audit queue is not 8080.", "The port of the audit queue is not 8080"),
+        ("Actually - we paid 300 euros for the harbour ferry.", "we paid 300 euros for the harbour ferry"),
         ("I would rather meet at the Hague.", "I would rather meet at the Hague"),
         ("Growing my customer base is the main focus right now.", "Growing my customer base is the main focus"),
         ("Machu Picchu is on my bucket list.", "Machu Picchu is on my bucket list"),
     ],
 )
-def test_a_line_is_terse_and_never_names_the_value_that_was_taken_back(text: str, line: str) -> None:
+def test_a_line_is_what_was_said_without_what_only_announces_it(text: str, line: str) -> None:
     assert [line_of(one) for one in facts_of(text)] == [line]
 
 
 def test_what_is_about_one_subject_stands_on_one_line() -> None:
     ferry, loom = "We decided on larch panels for the harbour ferry.", "The loom lives in Graz."
     listed = facts_list(facts_of(ferry, loom, "The harbour ferry costs 300 euros."))
-    assert listed.splitlines()[1] == "harbour ferry: decided on larch panels; costs 300 euros"
+    assert listed.splitlines()[1] == "We decided on larch panels for the harbour ferry; costs 300 euros"
 
 
 def test_what_an_assistant_said_stands_apart() -> None:
     facts = [*facts_of("The api port is 8080."), *facts_of("The api port is 9000.", role="assistant", first=3)]
-    listed = [FIRST_DAY, "api port is 8080 (1970-01-01)", "(assistant)", FIRST_DAY, "api port is 9000 (1970-01-01)"]
+    listed = [
+        FIRST_DAY,
+        "The api port is 8080 (1970-01-01)",
+        "(assistant)",
+        FIRST_DAY,
+        "The api port is 9000 (1970-01-01)",
+    ]
     assert facts_list(facts).splitlines() == listed
 
 
@@ -56,7 +70,7 @@ def test_facts_of_named_speakers_stand_under_their_names() -> None:
     nobody = facts_of("The gate code is 4471.", first=9)
     assert facts_list([*bot, *ann, *bob, *nobody]).splitlines() == [
         FIRST_DAY,
-        "gate code is 4471",
+        "The gate code is 4471",
         "(Ann)",
         FIRST_DAY,
         "My sister lives in Graz",
@@ -66,7 +80,7 @@ def test_facts_of_named_speakers_stand_under_their_names() -> None:
         "I work at the harbour office",
         "(assistant bot)",
         FIRST_DAY,
-        "api port is 9000",
+        "The api port is 9000",
     ]
 
 
@@ -99,10 +113,10 @@ def test_two_values_of_one_thing_stand_with_their_dates_the_newer_first() -> Non
     listed = [
         "(Bob)",
         FIRST_DAY,
-        "budget is 5 euros (1970-01-01)",
+        "The budget is 5 euros (1970-01-01)",
         "(Anna)",
         FIRST_DAY,
-        "budget is 900 euros (1970-01-01)",
+        "The budget is 900 euros (1970-01-01)",
     ]
     assert facts_list(facts).splitlines() == listed
     words = facts_list(facts_of("My favourite colour is red.", "My favourite colour is blue."))
@@ -120,10 +134,10 @@ def test_each_day_stands_above_what_was_said_on_it_and_its_year_once() -> None:
     later = [replace(fact, at=400 * 86_400.0, seq=9) for fact in facts_of("The gate code is needed at 7 pm.", first=9)]
     assert facts_list([*facts, *later]).splitlines() == [
         FIRST_DAY,
-        "gate code is 4471; is needed at 7 pm (1971-02-05)",
-        "loom lives in Graz",
+        "The gate code is 4471; is needed at 7 pm (1971-02-05)",
+        "The loom lives in Graz",
         "02-10:",
-        "harbour ferry costs 300 euros",
+        "The harbour ferry costs 300 euros",
     ]
 
 

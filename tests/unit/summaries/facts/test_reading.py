@@ -97,7 +97,18 @@ def test_what_stands_before_a_question_is_read() -> None:
 def test_an_answer_is_about_what_was_asked_for() -> None:
     asked = entry(2, "What is the budget for the coastal ferry?", role="assistant")
     (found,) = read_facts([asked, entry(3, "It's 4,300 euros.")])
-    assert (found.subject, found.value, found.seq) == ("coastal ferry", "4,300 euros", 3)
+    assert (found.text, found.subject, found.value, found.seq) == (
+        "It's 4,300 euros.",
+        "coastal ferry",
+        "4,300 euros",
+        3,
+    )
+
+
+def test_who_somebody_is_is_read_and_a_common_word_before_a_name_is_no_name() -> None:
+    (found,) = read("I'm Marit.")
+    assert (found.text, found.value) == ("I'm Marit.", "Marit")
+    assert not [one for one in read("I'm OK.", "Thanks Joanna!") if one.value]
 
 
 def test_a_person_is_not_called_by_the_thing_that_was_spoken_of() -> None:

@@ -40,8 +40,16 @@ def test_a_brief_answer_stands_with_its_question() -> None:
     assert found == "Since I was 17 or so (Melanie asked: How long have you been playing the guitar?)"
 
 
-def test_what_points_back_to_nothing_is_not_listed() -> None:
-    assert alone("Wow! They have 40 rooms in Varna.", "40 rooms") is None
+@pytest.mark.parametrize(
+    ("text", "about"), [("Wow! They have 40 rooms in Varna.", "40 rooms"), ("I take it like 2 hours prior", "2 hours")]
+)
+def test_what_points_back_to_nothing_is_not_listed(text: str, about: str) -> None:
+    assert alone(text, about) is None
+
+
+def test_a_statement_is_given_the_words_before_it_and_no_subject_of_ours() -> None:
+    said = "Anna says her true home is the harbour. The next gaming tournament begins soon. It's gonna be my 4th one."
+    assert alone(said, "4th one") == said.partition(". ")[2].removesuffix(".")
 
 
 def test_what_stands_by_itself_stays_as_it_is() -> None:

@@ -17,6 +17,13 @@ def test_what_is_said_once_goes_before_what_is_said_all_the_time() -> None:
     assert said(chosen_facts(facts, room=33, count_text=words)) == FACTS
 
 
+def test_the_name_of_who_is_spoken_to_tells_nothing() -> None:
+    stranger, partner = "Clementine gets the corner desk.", "Bartholomew gets the corner desk."
+    ann = facts_of(stranger, partner, name="Ann")
+    ben = facts_of("I work at the harbour office.", first=9, name="Bartholomew")
+    assert said(chosen_facts([*ann, *ben], room=14, count_text=words)) == [stranger]
+
+
 def test_a_statement_that_is_repeated_is_told_once() -> None:
     facts = facts_of(FACTS[0], FACTS[0], FACTS[1])
     assert len(chosen_facts(facts, room=99, count_text=words)) == 2
