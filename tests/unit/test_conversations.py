@@ -70,9 +70,13 @@ def test_what_is_no_date_is_refused(text: str) -> None:
         parse_date(text)
 
 
-def test_a_date_that_can_be_read_in_two_ways_is_refused_with_the_way_out() -> None:
-    with pytest.raises(InvalidInputError, match=r"two ways.*2024-05-06 or 2024-06-05"):
-        parse_date("05/06/2024")
+@pytest.mark.parametrize(
+    ("text", "ways"), [("05/06/2024", "2024-05-06 or 2024-06-05"), ("05/12/2024", "2024-05-12 or 2024-12-05")]
+)
+def test_a_date_that_can_be_read_in_two_ways_is_refused_with_the_way_out(text: str, ways: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"two ways.*{ways}"):
+        parse_date(text)
+    assert parse_date("05/13/2024").month == 5
 
 
 @given(st.datetimes(min_value=dt.datetime(1970, 1, 2), max_value=dt.datetime(2200, 1, 1)))  # noqa: DTZ001 - made aware below

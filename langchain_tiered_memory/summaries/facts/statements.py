@@ -11,7 +11,7 @@ from langchain_tiered_memory.summaries.facts.frames import subject_of
 from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED, denied_values, supposes
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
+from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH
 from langchain_tiered_memory.text.lexicon import COMMON, NO_NAMES
 from langchain_tiered_memory.text.noun_phrases import Phrase, phrases, singular
 from langchain_tiered_memory.text.readings import read_once
@@ -29,8 +29,6 @@ _MIN_WORDS = 3
 _ANSWER_WORDS = 5
 _POINTS_BACK = re.compile(r"(?:it|that|they|this one)(?:['\u2019]\w+)?\b", re.IGNORECASE)
 _ANSWERS = frozenset({"path", "code", "date", "unit", "figure", "full name", "decision"})
-_FEW_WORDS = 9
-_MANY_WORDS = 18
 
 _NO_UNIT = (
     "a|an|the|and|or|of|for|to|at|on|in|by|with|per|is|are|was|were|it|that|this|so|but|not|from|as|now"
@@ -117,14 +115,10 @@ def read(clause: str) -> Read:
     )
     shape, value = _shaped(clause, named, denied_values(clause))
     signs = worded(cues.lowered(without_remark(clause))) | _formed(clause, shape, value, named)
-    if called:
-        signs.add("addresses")
     if named and _introduces(clause, named):
         signs.add("personal")
     if about:
         signs.add("wide subject" if len(about.words) > 1 else "subject")
-        if about.determiner in ("my", "our"):
-            signs.add("own")
     return Read(frozenset(signs), tuple(found), named, shape, value)
 
 
@@ -296,20 +290,13 @@ def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]])
     if shape == "figure":
         digits = sum(char.isdigit() for char in value)
         small = digits == 1 and value.isdigit() and _LONG_FIGURE.search(clause) is None
-        signs = {"small figure"} if small else {"figure"}
+        signs = set() if small else {"figure"}
         if not value.replace(",", "").replace(".", "").isdigit():
             signs.add("unit")
     if any(" " in one[0] for one in named):
         signs.add("full name")
     elif any(one.start() > 0 for one in named):
         signs.add("name")
-    if QUOTED.search(clause):
-        signs.add("quoted")
-    words = clause.count(" ") + 1
-    if words <= _FEW_WORDS:
-        signs.add("few words")
-    elif words > _MANY_WORDS:
-        signs.add("many words")
     return signs
 
 

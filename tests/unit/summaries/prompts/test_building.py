@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from langchain_tiered_memory.summaries.marks import as_merged, without_kept
 from langchain_tiered_memory.summaries.prompts.building import build_prompt, build_repair, instructions, rules_for
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
-from langchain_tiered_memory.summaries.writers.sections import FORMS
+from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FORMS
 from langchain_tiered_memory.types.records import Fact
 
 SNAPSHOT = Path(__file__).parents[3] / "snapshots" / "prompt_level_1_detailed.txt"
@@ -46,6 +46,10 @@ def test_a_whole_prompt_reads_as_it_did() -> None:
 @pytest.mark.parametrize("strategy", sorted(FORMS))
 def test_every_strategy_asks_for_its_sections_and_shares_the_rules(strategy: str) -> None:
     text = instructions(strategy)
+    assert ("Write every section" in text, "Leave out a section" in text) == (
+        strategy in COMPLETE,
+        strategy not in COMPLETE,
+    )
     assert all(f"## {section.heading}\n" in text for section in FORMS[strategy])
     assert "part of the record: report them" in text
     assert "language" in text
