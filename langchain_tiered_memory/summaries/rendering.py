@@ -105,8 +105,7 @@ def history_block(
     last part ends on another one.
     """
     parts = [text for text in (item_text(item, summaries) for item in items) if text]
-    follows = bool(parts) and not left and not isinstance(items[-1], Gap)
-    if follows and below is not None and not day(below.at).endswith(_last_day(parts[-1])):
+    if parts and below is not None and not left and not day(below.at).endswith(_last_day(parts[-1])):
         parts.append(f"[from message {below.seq} on, {day(below.at)}: below, as they were said]")
     parts += [gap_line(gap) for gap in left]
     if quoted:
@@ -117,9 +116,10 @@ def history_block(
 
 
 def _last_day(part: str) -> str:
-    """The day, or its end, that stands last in the head of a part: "[501-543, 2022-10-25/11-04]"."""
+    """The day, or its end, that the head of a part ends on: "[501-543, 2022-10-25/11-04]"; empty for none."""
     days = "".join(part.partition("]")[0].split(", ")[1:2])
-    return days.rpartition("/")[2].rpartition(" to ")[2]
+    ends = days.rpartition("/")[2].rpartition(" to ")[2]
+    return ends if ends[-1:].isdigit() else ""
 
 
 def facts_block(listed: str) -> str:
