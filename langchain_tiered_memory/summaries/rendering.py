@@ -97,29 +97,15 @@ def history_block(
     quoted: Sequence[tuple[Entry, str]],
     *,
     left: Sequence[Gap] = (),
-    below: Entry | None = None,
 ) -> str:
-    """The whole message that stands for older history: the cover, lines for recent messages left out, user messages.
-
-    `below` is the first message that the view shows as it was said, which tells no day of its own: it is told where the
-    last part ends on another one.
-    """
+    """The whole message that stands for older history: the cover, lines for recent messages left out, user messages."""
     parts = [text for text in (item_text(item, summaries) for item in items) if text]
-    if parts and below is not None and not left and not day(below.at).endswith(_last_day(parts[-1])):
-        parts.append(f"[from message {below.seq} on, {day(below.at)}: below, as they were said]")
     parts += [gap_line(gap) for gap in left]
     if quoted:
         parts.append("Earlier messages of the user, word for word:")
         parts += [quote(entry, text) for entry, text in quoted]
     body = "\n\n".join(parts)
     return f"<{HISTORY_TAG}>\n{HISTORY_NOTE}\n\n{body}\n</{HISTORY_TAG}>"
-
-
-def _last_day(part: str) -> str:
-    """The day, or its end, that the head of a part ends on: "[501-543, 2022-10-25/11-04]"; empty for none."""
-    days = "".join(part.partition("]")[0].split(", ")[1:2])
-    ends = days.rpartition("/")[2].rpartition(" to ")[2]
-    return ends if ends[-1:].isdigit() else ""
 
 
 def facts_block(listed: str) -> str:

@@ -174,7 +174,7 @@ COMMON = word_set(
 NO_NAMES = word_set(
     "i i'm i've i'd i'll ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
     "when what how why lol omg haha btw fyi asap monday tuesday wednesday thursday friday saturday sunday a an it it's "
-    "we he she they you your my our his her their there here not just also please sorry actually english"
+    "we he she they you your my our his her their there here not just also please sorry actually english last next"
 )
 """Words with a capital that are nobody's name."""
 FUNCTION_WORDS = {

@@ -199,8 +199,7 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
         first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
         quoted = [*first, *(one for one in quoted if one not in inputs.required.opening)]
     if plan.items or plan.left_spans or quoted:
-        below = next((entry for entry in tail if entry.seq >= plan.tail_from), None)
-        head.append(_history(inputs, plan, quoted, below=below))
+        head.append(_history(inputs, plan, quoted))
     if plan.facts:
         head.append(ours(facts_block(plan.facts), part="facts", counter=counter))
     if plan.parts:
@@ -249,14 +248,14 @@ def pinned_piece(inputs: Inputs, pinned: Sequence[Entry], *, always: Sequence[En
     return ours(block, part="pinned", counter=counter, quoted=quotes.whole, passages=quotes.cut, left_out=left_out)
 
 
-def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, below: Entry | None) -> Piece:
+def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry]) -> Piece:
     library = inputs.library
     whole = [node.id for node in nodes_of(plan.items) if node.resolution == "whole"]
     wanted = [one for one in whole if one not in library.summaries]
     if wanted:
         library.add(inputs.runtime.store.tree.by_id(inputs.ref, wanted))
     quotes = quotes_within(quoted, room=inputs.policy.queries, count=inputs.counter.count_text)
-    block = history_block(plan.items, library.summaries, quotes.texts, left=plan.left_spans, below=below)
+    block = history_block(plan.items, library.summaries, quotes.texts, left=plan.left_spans)
     return ours(
         block,
         part="history",

@@ -1,7 +1,6 @@
-"""How chosen facts read: terse, what is about one subject on one line.
+"""How chosen facts read: in the words in which they were said, what is about one subject on one line.
 
-A fact is shown in its own words, and a model's sentence as it is. Of a clause only the announcement of a correction
-goes, and words such as "now" at its end.
+A model's sentence stands as it is. Of a clause only the announcement of a correction goes, and its full stop.
 """
 
 from __future__ import annotations
@@ -36,11 +35,6 @@ _ANNOUNCED = re.compile(
     r"|misspoke)\b[^:,]{0,20}[:,] (?:for (?:the )?)?|sorry, |(?:no|oh|hang on),? wait,? "
     r"|i (?:was wrong|misspoke|changed my mind) (?:about|on) [^.:,]{1,60}[.:,] |i was wrong about (?:the )?"
     r"|wait, |no, |nope, )",
-    re.IGNORECASE,
-)
-_CLOSING = re.compile(
-    r"(?<=\w) (?:(?:right )?now|these days|all along|from now on|after all|for now|as well|again|already|though|too"
-    r"|oddly enough)$",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"\([^\n()]{0,200}\)")
@@ -103,7 +97,7 @@ def line_of(fact: Fact) -> str:
         line = _without_day(" ".join(fact.text.replace("**", "").split()).rstrip(" ."), day(fact.at))
         line = f"{TOOL_MARK} {line}" if fact.by == "tool" else line
     else:
-        line = shown_text(fact)
+        line = _stated(fact.text)
     return line.strip("() ") if _HEADING.fullmatch(line) else line
 
 
@@ -128,18 +122,14 @@ def _lines(facts: Sequence[Fact], doubtful: Collection[str]) -> list[str]:
     return lines
 
 
-def shown_text(fact: Fact) -> str:
-    """A fact's words without the announcement of a correction and a full stop."""
-    return _stated(fact.text)
-
-
 @read_once
 def _stated(text: str) -> str:
+    """The words of a clause without the announcement of a correction and a full stop."""
     said = " ".join(text.replace("**", "").split()).rstrip(" .!")
     announced = _ANNOUNCED.match(said)
     if announced and announced.end() < len(said):
         said = said[announced.end() :]
-    return _CLOSING.sub("", said).lstrip("-\u2013\u2014 ")
+    return said.lstrip("-\u2013\u2014 ")
 
 
 def _without_subject(subject: str, line: str) -> str:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-READER_VERSION = 6
+READER_VERSION = 7
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6

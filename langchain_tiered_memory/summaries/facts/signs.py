@@ -1,12 +1,12 @@
 """What tells a clause that states something in particular from talk: signs in its wording, each with its weight.
 
 The weights are log odds, fitted once (logistic regression over statements planted into talk, in several fields and
-phrasings) and rounded. Signs were left out that helped to tell neither planted statements nor the messages that
-questions cite from the rest, on either half of 24 made and real conversations. No sign decides by itself: a clause
-without any cue is kept where it names rare things, and one that praises or advises is not kept for its cue alone.
-Praise, agreement, thanks, reactions, wisdom of no particular case and the announcement of a picture are talk, however
-rare their words are; on the other side stand what somebody did, has, plans or likes, and when. What a model says must
-last weighs more than any wording.
+phrasings) and rounded; those of full names, paths and what settles something were set afterwards, so that each kind of
+fact keeps its place among the others in a list. `benchmarks.fact_signs` prints what each sign adds. No sign decides by
+itself: a clause without any cue is kept where it names rare things, and one that praises or advises is not kept for its
+cue alone. Praise, agreement, thanks, reactions, wisdom of no particular case and the announcement of a picture are
+talk, however rare their words are; on the other side stand what somebody did, has, plans or likes, and when. What a
+model says must last weighs more than any wording.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _WORDED = {
     "second person": word_set("you your yours yourself you're you've you'll you'd"),
-    "first person": word_set("i my me mine i'm i've i'll i'd we our us ours let's lets we're we've we'll we'd"),
     "praises": word_set(
         "great amazing awesome wonderful beautiful fantastic incredible inspiring lovely cool nice fun excited "
         "exciting happy glad proud love loved loving enjoy enjoyed enjoying important special perfect best "
@@ -133,18 +132,18 @@ _BEGINS = {
 WEIGHTS: dict[str, float] = {
     "": -4.0,
     "date": 1.5,
-    "path": 2.5,
+    "path": 2.0,
     "code": 1.5,
     "figure": 1.8,
     "unit": 0.4,
     "wide subject": 1.4,
-    "full name": 1.9,
+    "full name": 1.6,
     "name": 0.8,
     "personal": 1.4,
     "correction": 1.2,
     "decision": 1.2,
     "constraint": 1.0,
-    "settles": 0.7,
+    "settles": 1.0,
     "subject": 0.2,
     "assistant": -0.3,
     "begins with a gerund": -0.5,

@@ -12,7 +12,7 @@ from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED, denied_values, supposes
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH
-from langchain_tiered_memory.text.lexicon import COMMON, NO_NAMES
+from langchain_tiered_memory.text.lexicon import NO_NAMES
 from langchain_tiered_memory.text.noun_phrases import Phrase, phrases, singular
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.statements import leans
@@ -55,6 +55,8 @@ _POINTS = re.compile(
     re.IGNORECASE,
 )
 _INTRODUCES = re.compile(r"(?:I['\u2019]m|I am) ")
+_OF_A_NAME = frozenset({"personal", "name"})
+"""Signs of a clause that says something however brief it is: "I'm Marit", "Adopted Toby"."""
 _NEAR_BLANKS = 6
 """Before such a word: behind more it means what was just named."""
 _I = re.compile(r"(?:i|i['\u2019]m|i['\u2019]ve|we|we['\u2019]re|we['\u2019]ve)\b")
@@ -174,7 +176,7 @@ def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) 
         told = statement(f"the {about}: {clause}", entry, listed=listed)
         return replace(told, text=clause, span=(0, len(clause)))
     brief = clause.isascii() and words < _MIN_WORDS
-    return None if brief and not _introduces(clause, read(clause).named) else stated
+    return None if brief and not stated.signs >= _OF_A_NAME else stated
 
 
 def _introduces(clause: str, named: Sequence[re.Match[str]]) -> bool:
@@ -301,9 +303,9 @@ def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]])
 
 
 def _names(clause: str) -> Iterator[re.Match[str]]:
-    """Capitalised words that are names, as matches. A common word at the start of a clause is none: "Thanks Joanna"."""
+    """Capitalised words that are names, as matches, without a word at the start of a clause that is none."""
     opening = clause.partition(" ")[0]
-    start = len(opening) + 1 if opening.casefold().replace("\u2019", "'") in COMMON else 0
+    start = len(opening) + 1 if opening.casefold().partition("'")[0].partition("\u2019")[0] in NO_NAMES else 0
     for match in _CAPITALS.finditer(clause, start):
         words = match[0].split()
         if match.start() == 0 and len(words) == 1:

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,18 +123,6 @@ def test_user_messages_stand_word_for_word_behind_the_cover() -> None:
     node = Node(id="abcdef0123456789", level=2, first_seq=11, last_seq=60, entry_count=50, tokens=9)
     block = history_block([node], {node.id: summary("beans")}, [(entry(3, "under 900 euros"), "under 900 euros")])
     assert block.index("beans") < block.index("user: under 900 euros")
-
-
-def test_the_day_of_the_first_message_below_is_told_where_the_record_ends_on_another() -> None:
-    node = Node(id="abcdef0123456789", level=2, first_seq=11, last_seq=60, entry_count=50, tokens=9)
-    brief = replace(node, resolution="headline", text="[11-60, 1970-01-01/02] beans")
-    gap = Gap(first_seq=61, last_seq=61, entry_count=1)
-    line = "[from message 62 on, 1970-01-05: below, as they were said]"
-    for item in (node, brief):
-        known = {node.id: summary("beans")}
-        assert line in history_block([item], known, (), below=entry(62, "rice", at=4 * DAY))
-        assert "below" not in history_block([item], known, (), below=entry(62, "rice", at=DAY + 5))
-        assert "below" not in history_block([item, gap], known, (), below=entry(62, "rice", at=4 * DAY))
 
 
 def test_what_is_not_shown_whole_stands_as_the_plan_has_it() -> None:

@@ -13,7 +13,7 @@ FIRST_DAY = "1970-01-01:"
     ("text", "line"),
     [
         ("We decided on larch panels for the harbour ferry.", "We decided on larch panels for the harbour ferry"),
-        ("By the way, Imke Hallberg runs the harbour ferry now.", "Imke Hallberg runs the harbour ferry"),
+        ("By the way, Imke Hallberg runs the harbour ferry now.", "Imke Hallberg runs the harbour ferry now"),
         ("Correction on the harbour ferry: 300 euros, not 250 euros.", "harbour ferry: 300 euros, not 250 euros"),
         (
             "We moved the audit queue from 300 seats to 450 seats.",
@@ -27,7 +27,8 @@ FIRST_DAY = "1970-01-01:"
         ("The port of the audit queue is not 8080.", "The port of the audit queue is not 8080"),
         ("Actually - we paid 300 euros for the harbour ferry.", "we paid 300 euros for the harbour ferry"),
         ("I would rather meet at the Hague.", "I would rather meet at the Hague"),
-        ("Growing my customer base is the main focus right now.", "Growing my customer base is the main focus"),
+        ("Growing my customer base is the main focus right now.", "Growing my customer base is the main focus right now"),
+        ("We pay 300 euros for the harbour ferry for now.", "We pay 300 euros for the harbour ferry for now"),
         ("Machu Picchu is on my bucket list.", "Machu Picchu is on my bucket list"),
     ],
 )
