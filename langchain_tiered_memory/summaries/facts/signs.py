@@ -1,12 +1,12 @@
 """What tells a clause that states something in particular from talk: signs in its wording, each with its weight.
 
 The weights are log odds, fitted once (logistic regression over statements planted into talk, in several fields and
-phrasings) and rounded; those of full names, paths and what settles something were set afterwards, so that each kind of
-fact keeps its place among the others in a list. `benchmarks.fact_signs` prints what each sign adds. No sign decides by
-itself: a clause without any cue is kept where it names rare things, and one that praises or advises is not kept for its
-cue alone. Praise, agreement, thanks, reactions, wisdom of no particular case and the announcement of a picture are
-talk, however rare their words are; on the other side stand what somebody did, has, plans or likes, and when. What a
-model says must last weighs more than any wording.
+phrasings) and rounded; that of what settles something was raised afterwards, so that decisions keep their place among
+other facts in a list. `benchmarks.fact_signs` prints what each sign adds; who is in charge adds nothing there, and in a
+list it keeps who does what. No sign decides by itself: a clause without any cue is kept where it names rare things, and
+one that praises or advises is not kept for its cue alone. Praise, agreement, thanks, reactions, wisdom of no particular
+case and the announcement of a picture are talk, however rare their words are; on the other side stand what somebody
+did, has, plans or likes, and when. What a model says must last weighs more than any wording.
 """
 
 from __future__ import annotations
@@ -38,6 +38,13 @@ _WORDED = {
 }
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _SHAPED = {
+    "in charge": re.compile(
+        r"\b(?:in charge|responsib\w+|looks? after|looking after|takes? care of|contact|point person|runs"
+        r"|run by|leads|leading|led by|heads|headed|owns|owner|owned by|manages|managed by|handles|handled by"
+        r"|belongs? to|reports to|works (?:as|at|for|in)|signs"
+        r"|took over|takes over|taking over|on call|assigned to|dealing with|person for|ask|coordinat\w+"
+        r"|overse\w+|supervis\w+|represents)\b"
+    ),
     "personal": re.compile(
         r"\b(?:allerg\w+|intoleran\w+|vegan|vegetarian|diabetic|asthma\w*|medication|prescri\w+|dose|born"
         r"|birthday|anniversary|married|wedding|divorced|engaged|pregnant|lives? (?:in|at|on)|living (?:in|at)"
@@ -132,14 +139,15 @@ _BEGINS = {
 WEIGHTS: dict[str, float] = {
     "": -4.0,
     "date": 1.5,
-    "path": 2.0,
+    "path": 2.2,
     "code": 1.5,
     "figure": 1.8,
     "unit": 0.4,
     "wide subject": 1.4,
-    "full name": 1.6,
+    "full name": 1.2,
     "name": 0.8,
     "personal": 1.4,
+    "in charge": 1.2,
     "correction": 1.2,
     "decision": 1.2,
     "constraint": 1.0,

@@ -46,8 +46,7 @@ _DECIDED = 0.5
 _MARKED_SHARE = 0.1
 """Of a model's statements, from which it marks what must last as it was asked: then what it left unmarked is told in
 its summary, and nobody is asked whether that still holds. A model that marks less does not follow."""
-_LEAST_TOKENS = 10
-"""A shorter line is not worth more for being short: "Woah Joanna" would be the best buy."""
+_LEAST_TOKENS = 4
 _LEAST_ODDS = 1e-3
 
 

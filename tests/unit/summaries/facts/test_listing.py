@@ -27,7 +27,10 @@ FIRST_DAY = "1970-01-01:"
         ("The port of the audit queue is not 8080.", "The port of the audit queue is not 8080"),
         ("Actually - we paid 300 euros for the harbour ferry.", "we paid 300 euros for the harbour ferry"),
         ("I would rather meet at the Hague.", "I would rather meet at the Hague"),
-        ("Growing my customer base is the main focus right now.", "Growing my customer base is the main focus right now"),
+        (
+            "Growing my customer base is the main focus right now.",
+            "Growing my customer base is the main focus right now",
+        ),
         ("We pay 300 euros for the harbour ferry for now.", "We pay 300 euros for the harbour ferry for now"),
         ("Machu Picchu is on my bucket list.", "Machu Picchu is on my bucket list"),
     ],
