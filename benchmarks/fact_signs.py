@@ -26,7 +26,7 @@ from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
 from langchain_tiered_memory.conversations.reading import read_conversations
 from langchain_tiered_memory.summaries.facts.clauses import clauses
 from langchain_tiered_memory.summaries.facts.reading import parts_of_message
-from langchain_tiered_memory.summaries.facts.signs import OF_ONESELF, PERSONAL, WEIGHTS, weight_of
+from langchain_tiered_memory.summaries.facts.signs import WEIGHTS, weight_of
 from langchain_tiered_memory.summaries.facts.statements import read_clause
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.types.records import Entry
@@ -128,12 +128,9 @@ def measure(paths: Sequence[Path], *, messages: int) -> Report:
     whole = [mean(one.auc() for one in half) for half in halves]
     worth = {
         sign: tuple(whole[at] - mean(one.auc(sign) for one in half) for at, half in enumerate(halves))
-        for sign in {*WEIGHTS, *PERSONAL} - {""}
+        for sign in WEIGHTS.keys() - {""}
     }
-    signs = tuple(
-        (sign, WEIGHTS.get(sign, OF_ONESELF), *worth[sign])
-        for sign in sorted(worth, key=lambda one: (-worth[one][1], one))
-    )
+    signs = tuple((sign, WEIGHTS[sign], *worth[sign]) for sign in sorted(worth, key=lambda one: (-worth[one][1], one)))
     ours, rule = (mean(row[at] for row in rows) for at in (2, 3))
     return Report(
         benchmark="signs of a fact",

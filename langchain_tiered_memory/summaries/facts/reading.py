@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-READER_VERSION = 7
+READER_VERSION = 8
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
 """Of one message, the weightiest: a pasted log must not crowd out the conversation."""
 
-LEAST_WEIGHT = 0.008
+LEAST_WEIGHT = 0.02
 """What weighs less is talk."""
 
 _MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
@@ -120,7 +120,7 @@ def _correction(entry: Entry) -> Fact | None:
         numbers = tuple(sorted({one for one in seqs if type(one) is int and one < entry.seq}))
     except (KeyError, TypeError, ValueError):
         return None
-    stated = read_clause(entry.text, entry, about="") or statement(entry.text, entry, listed=False)
+    stated = read_clause(entry.text, entry, about="") or statement(entry.text, entry)
     kind = "statement" if stated.kind in ("goal", "question") else stated.kind
     return replace(fact_stated(entry.text, replace(stated, kind=kind), entry), weight=1.0, instead_of=numbers)
 

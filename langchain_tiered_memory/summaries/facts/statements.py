@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_tiered_memory.summaries.facts.clauses import without_remark
 from langchain_tiered_memory.summaries.facts.frames import subject_of
-from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
+from langchain_tiered_memory.summaries.facts.signs import PARTICULAR, weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED, denied_values, supposes
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH
@@ -28,7 +28,7 @@ _MIN_GOAL_WORDS = 5
 _MIN_WORDS = 3
 _ANSWER_WORDS = 5
 _POINTS_BACK = re.compile(r"(?:it|that|they|this one)(?:['\u2019]\w+)?\b", re.IGNORECASE)
-_ANSWERS = frozenset({"path", "code", "date", "unit", "figure", "full name", "decision"})
+_ANSWERS = PARTICULAR | {"full name", "decision"}
 
 _NO_UNIT = (
     "a|an|the|and|or|of|for|to|at|on|in|by|with|per|is|are|was|were|it|that|this|so|but|not|from|as|now"
@@ -119,8 +119,8 @@ def read(clause: str) -> Read:
     signs = worded(cues.lowered(without_remark(clause))) | _formed(clause, shape, value, named)
     if named and _introduces(clause, named):
         signs.add("personal")
-    if about:
-        signs.add("wide subject" if len(about.words) > 1 else "subject")
+    if about and len(about.words) > 1:
+        signs.add("wide subject")
     return Read(frozenset(signs), tuple(found), named, shape, value)
 
 
@@ -138,13 +138,13 @@ def points_back(text: str) -> bool:
     )
 
 
-def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
-    """What `clause` of `entry` states, however little; `listed`: it is an item of a list."""
+def statement(clause: str, entry: Entry) -> Statement:
+    """What `clause` of `entry` states, however little."""
     low = cues.lowered(without_remark(clause))
     signs, found, named, shape, value = read(clause)
     about = topic(found)
     if entry.role == "assistant":
-        signs |= {"long answer" if len(entry.text) > BRIEF_CHARS else "assistant", *(("listed",) if listed else ())}
+        signs |= {"long answer" if len(entry.text) > BRIEF_CHARS else "assistant"}
     attribute = _attribute(about, found, clause, low)
     return Statement(
         clause,
@@ -164,7 +164,7 @@ def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) 
     words = clause.count(" ") + 1
     if supposes(clause):
         return None
-    stated = statement(clause, entry, listed=listed)
+    stated = statement(clause, entry)
     if (
         about
         and not stated.named
@@ -173,7 +173,7 @@ def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) 
         and not listed
         and "**" not in clause
     ):
-        told = statement(f"the {about}: {clause}", entry, listed=listed)
+        told = statement(f"the {about}: {clause}", entry)
         return replace(told, text=clause, span=(0, len(clause)))
     brief = clause.isascii() and words < _MIN_WORDS
     return None if brief and not stated.signs >= _OF_A_NAME else stated
@@ -293,8 +293,6 @@ def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]])
         digits = sum(char.isdigit() for char in value)
         small = digits == 1 and value.isdigit() and _LONG_FIGURE.search(clause) is None
         signs = set() if small else {"figure"}
-        if not value.replace(",", "").replace(".", "").isdigit():
-            signs.add("unit")
     if any(" " in one[0] for one in named):
         signs.add("full name")
     elif any(one.start() > 0 for one in named):

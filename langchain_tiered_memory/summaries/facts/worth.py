@@ -22,16 +22,18 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Fact
 
 
-LEAST_SHOWN = 0.03
+LEAST_SHOWN = 0.025
 """What weighs less tells nothing that will matter later, however much room there is."""
 RAREST_TERMS = 4
 """Of a fact, whose rarity counts: a long clause is not rarer for being long."""
-RARITY_ODDS = 3.0
-"""What the rarest words add to the log odds of a fact; fitted on statements planted into talk."""
+RARITY_ODDS, DENSITY_ODDS, PER_WORD_ODDS = 2.0, 3.0, 1.5
+"""What the rarity of its rarest words, of its terms on average, and of all for each word of it add to the log odds of a
+fact; fitted as its signs are, see `benchmarks.fact_signs`."""
 MENTION_ODDS = 0.3
 """What each doubling of its mentions adds."""
-COST = 1.2
+COST = 1.0
 """How much the logarithm of a line's tokens takes away: with 1, worth is worth per token."""
+_LEAST_WORDS = 6
 ROUTINE = 4
 """Times that an order is given, each time of something else, from which it is how somebody works and no fact."""
 SIMILARITY = 0.8
@@ -88,11 +90,14 @@ def chosen_facts(
         fact = waiting[place]
         weight = _DECIDED if fact.by_model and fact.weight >= LASTING else by_wording(fact.weight)
         odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
-        telling = terms[place] - _COMMON_TERMS - speakers
-        rare = sorted((math.log(1 + total / seen[term]) / widest for term in telling), reverse=True)[:RAREST_TERMS]
+        rarity = {term: math.log(1 + total / seen[term]) / widest for term in terms[place] - speakers}
+        rarest = sorted((rarity[term] for term in rarity.keys() - _COMMON_TERMS), reverse=True)[:RAREST_TERMS]
+        together, words = sum(rarity.values()), fact.text.count(" ") + 1
         return (
             odds
-            + RARITY_ODDS * sum(rare) / RAREST_TERMS * math.log(1 + total / alike[templates[place]]) / widest
+            + RARITY_ODDS * sum(rarest) / RAREST_TERMS * math.log(1 + total / alike[templates[place]]) / widest
+            + DENSITY_ODDS * together / max(len(rarity), 1)
+            + PER_WORD_ODDS * together / max(words, _LEAST_WORDS)
             + MENTION_ODDS * math.log2(max(fact.mentions, 1))
             - COST * math.log(max(_LEAST_TOKENS, tokens[place]))
         )

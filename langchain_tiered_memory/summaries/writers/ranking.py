@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.signs import PARTICULAR, PERSONAL, TALK, weight_of
+from langchain_tiered_memory.summaries.facts.signs import PARTICULAR, TALK, weight_of
 from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import identifiers
@@ -42,13 +42,25 @@ _KIND_WEIGHT: dict[ItemKind, float] = {
 }  # fmt: skip
 _EMPTY_WORDS = COMMON.union(*FUNCTION_WORDS.values())
 
+_EVENT = re.compile(
+    r"(?:^|[,;] |\band |\bbut |\byesterday,? |\brecently,? |\bfriday,? |\bweek(?:end)?,? )(?:i|we|he|she|they"
+    r"|my [\w-]{2,20})"
+    r"(?:['\u2019]ve| have| had| has)?(?: also| just| recently| finally| actually| even| already| both)?"
+    r" (?:\w{2,20}[a-z]ed|went|bought|made|took|met|began|built|broke|brought|chose|drew|drove|fell|flew|found"
+    r"|gave|grew|led|left|lost|paid|ran|rode|saw|sold|sent|spent|swam|taught|threw|won|wore|wrote|read|got|had"
+    r"|been|did)\b"
+    r"|\b(?:(?:i|we)(?:['\u2019]m| am|['\u2019]re| are|['\u2019]ve been| have been)(?: also| still| currently"
+    r"| just)? (?:planning|thinking (?:of|about)|looking (?:for|into|at)|applying|working (?:on|at|in|as|with)"
+    r"|studying|learning|taking|training|saving|preparing|starting|moving|getting|trying|hoping|considering"
+    r"|writing|building|creating|reading|going (?:to|on|through))|sign(?:ed|ing) up|enrolled"
+    r"|applied (?:to|for)|keen on|interested in)\b"
+)
 _FLATTENED = 0.25
 """Power of a statement's weight: beside how rare its words are, the worth that it has by itself counts a little."""
 _FILLER = 0.004
 """What weighs less only reacts, praises or says two words."""
 _GREETS = frozenset({"small talk", "tells nothing"})
 """Signs of "Hey Emily!", in which a name is nothing to tell."""
-_OF_ONESELF = 0.25
 _MANY_ITEMS = 3
 _BRIEF_BLANKS = 3
 _ADVISED, _LISTING, _LEANING, _ASKING, _ANNOUNCING, _BRIEF = 0.75, 0.5, 0.35, 0.5, 0.3, 0.5
@@ -94,7 +106,7 @@ def advice_share(advised: Sequence[bool]) -> float:
 def telling(text: str) -> float:
     """What a statement is worth by itself, for a reader who sees nothing else: about 0.1 to 2."""
     signs = _signs(text)
-    weight: float = 2 * max(weight_of(signs), _OF_ONESELF if signs & PERSONAL else 0.0) ** _FLATTENED
+    weight: float = 2 * weight_of(signs) ** _FLATTENED
     if text.count(";") >= _MANY_ITEMS or text[:1].isdigit() or text.startswith(("- ", "[")):
         weight *= _LISTING  # or a picture, which nobody sees
     said = text.rstrip()
@@ -121,12 +133,12 @@ def _signs(text: str) -> frozenset[str]:
 
 def _is_brief(text: str, signs: frozenset[str]) -> bool:
     """Whether it says two or three words and nothing in particular: "Luna and Oliver!"."""
-    return text.isascii() and text.count(" ") < _BRIEF_BLANKS and signs.isdisjoint((*PARTICULAR, "figure"))
+    return text.isascii() and text.count(" ") < _BRIEF_BLANKS and signs.isdisjoint((*PARTICULAR, "full name"))
 
 
 def is_event(text: str) -> bool:
     """Whether a statement tells what somebody did or is going to do: it needs its day."""
-    return not read(text).signs.isdisjoint(("did", "plans"))
+    return _EVENT.search(cues.lowered(text)) is not None
 
 
 def kind_of(text: str) -> ItemKind:
