@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
 from langchain_tiered_memory.summaries.facts.frames import frame_of
+from langchain_tiered_memory.summaries.facts.signs import LEAST_WEIGHT
 from langchain_tiered_memory.summaries.facts.statements import (
     BRIEF_CHARS,
     Statement,
@@ -43,9 +44,6 @@ READER_VERSION = 8
 
 MAX_FACTS_PER_ENTRY = 6
 """Of one message, the weightiest: a pasted log must not crowd out the conversation."""
-
-LEAST_WEIGHT = 0.02
-"""What weighs less is talk."""
 
 _MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
 _MAX_TEXT_CHARS = 60_000  # of one message, half from each end: a pasted file states no decisions

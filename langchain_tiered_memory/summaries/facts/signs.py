@@ -29,7 +29,7 @@ _WORDED = {
         "supportive thank thanks thankful stunning breathtaking"
     ),
     "settles": word_set(
-        "decide decided decision agree agreed settled chose chosen pick picked booked approved promised instead now "
+        "decide decided decision agreed settled chose chosen pick picked booked approved promised instead now "
         "anymore new since change changed move moved switch switched drop dropped replaced cancelled canceled"
     ),
     "personal": word_set(
@@ -39,6 +39,10 @@ _WORDED = {
         "appointment diagnosed"
     ),
 }
+_SOMEBODY = word_set(
+    "i we my our he she his her i'm i've i'd i'll we're we've we'd we'll he's he'd he'll she's she'd she'll"
+)
+_OPENING_WORDS = 3
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _SHAPED = {"decision": cues.DECISION, "constraint": cues.CONSTRAINT}
 """What kind of statement it is; these weigh nothing by themselves."""
@@ -53,11 +57,12 @@ WEIGHTS: dict[str, float] = {
     "settles": 0.6,
     "personal": 0.4,
     "wide subject": 0.3,
-    "second person": -0.4,
+    "of somebody": 0.3,
+    "second person": -0.6,
     "tells little": -0.5,
     "praises": -0.7,
     "small talk": -0.7,
-    "assistant": -0.8,
+    "assistant": -0.7,
     "tells nothing": -1.0,
     "long answer": -2.0,
 }
@@ -67,6 +72,9 @@ TALK = frozenset({"second person", "praises", "small talk", "tells little", "tel
 
 LASTING = 0.98
 """The weight of what a model says must last: above what any wording alone weighs, below a goal."""
+
+LEAST_WEIGHT = 0.025
+"""What weighs less is talk."""
 
 SURE = 0.2
 """The weight from which what rules read in messages counts beside a model's words for them."""
@@ -81,9 +89,12 @@ _LONG_CHARS = 4
 
 def worded(low: str) -> set[str]:
     """Signs in the wording of a clause in lower case."""
-    words = frozenset(_WORD.findall(low.replace("\u2019", "'")))
+    said = _WORD.findall(low.replace("\u2019", "'"))
+    words = frozenset(said)
     found = {name for name, cue in _WORDED.items() if words & cue}
     found.update(name for name, pattern in _SHAPED.items() if pattern.search(low))
+    if not _SOMEBODY.isdisjoint(said[:_OPENING_WORDS]):
+        found.add("of somebody")
     if "decision" in found or cues.CORRECTION.search(low) or cues.CANCELLED.search(low):
         found.add("settles")
     if cues.SMALL_TALK.match(low):

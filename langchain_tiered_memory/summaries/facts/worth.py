@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Fact
 
 
-LEAST_SHOWN = 0.025
+LEAST_SHOWN = 0.03
 """What weighs less tells nothing that will matter later, however much room there is."""
 RAREST_TERMS = 4
 """Of a fact, whose rarity counts: a long clause is not rarer for being long."""
@@ -137,7 +137,7 @@ def chosen_facts(
         for place in chosen
         if waiting[place].id in first or not any(_is_part(place, other, waiting, terms) for other in chosen)
     ]
-    return [waiting[place] for place in sorted(said, key=lambda one: waiting[one].seq)]
+    return [waiting[place] for place in sorted(said, key=lambda one: (waiting[one].seq, one))]
 
 
 def _is_part(place: int, other: int, facts: Sequence[Fact], terms: Sequence[frozenset[str]]) -> bool:

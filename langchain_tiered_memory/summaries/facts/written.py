@@ -13,8 +13,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, fact_stated
-from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
+from langchain_tiered_memory.summaries.facts.reading import SPEAKERS, fact_stated
+from langchain_tiered_memory.summaries.facts.signs import LASTING, LEAST_WEIGHT, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
 from langchain_tiered_memory.summaries.marks import (

@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.signs import PARTICULAR, TALK, weight_of
+from langchain_tiered_memory.summaries.facts.signs import LEAST_WEIGHT, PARTICULAR, TALK, weight_of
 from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import identifiers
@@ -57,8 +57,6 @@ _EVENT = re.compile(
 )
 _FLATTENED = 0.25
 """Power of a statement's weight: beside how rare its words are, the worth that it has by itself counts a little."""
-_FILLER = 0.004
-"""What weighs less only reacts, praises or says two words."""
 _GREETS = frozenset({"small talk", "tells nothing"})
 """Signs of "Hey Emily!", in which a name is nothing to tell."""
 _MANY_ITEMS = 3
@@ -117,7 +115,7 @@ def telling(text: str) -> float:
 def is_filler(text: str) -> bool:
     """Whether a statement only reacts, praises or says two words: it is told only where nothing else was said."""
     signs = _signs(text)
-    return _is_brief(text, signs) or signs >= _GREETS or weight_of(signs) < _FILLER
+    return _is_brief(text, signs) or signs >= _GREETS or weight_of(signs) < LEAST_WEIGHT
 
 
 def greets(text: str) -> bool:

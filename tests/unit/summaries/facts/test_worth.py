@@ -21,7 +21,9 @@ def test_the_name_of_who_is_spoken_to_tells_nothing() -> None:
     stranger, partner = "Clementine gets the corner desk.", "Bartholomew gets the corner desk."
     ann = facts_of(stranger, partner, name="Ann")
     ben = facts_of("I work at the harbour office.", first=9, name="Bartholomew")
-    assert said(chosen_facts([*ann, *ben], room=14, count_text=words)) == [stranger]
+    shown = said(chosen_facts([*ann, *ben], room=28, count_text=words))
+    assert stranger in shown
+    assert partner not in shown
 
 
 def test_a_statement_that_is_repeated_is_told_once() -> None:
@@ -73,8 +75,8 @@ def test_what_somebody_tells_of_their_life_has_its_place(fact: str) -> None:
 
 
 def test_a_correction_that_must_stand_is_taken_before_what_is_worth_more() -> None:
-    facts = facts_of(*FACTS, "The bench stands by the old boat.")
-    least = facts[-1]
+    facts = facts_of("The bench stands by the old boat.", *FACTS[:1], "Our contact Imke Hallberg signs on 4 June.")
+    least = facts[0]
     assert least not in chosen_facts(facts, room=27, count_text=words)
     assert least in chosen_facts(facts, room=27, count_text=words, first={least.id})
 
