@@ -51,13 +51,13 @@ PARTICULAR = frozenset({"path", "code", "date", "figure"})
 """Forms of what is exact: a clause has at most one of them as its value."""
 WEIGHTS: dict[str, float] = {
     "": -2.7,
-    **dict.fromkeys(sorted(PARTICULAR), 1.0),
+    **dict.fromkeys(sorted(PARTICULAR), 0.8),
     "full name": 0.7,
     "name": 0.5,
     "settles": 0.6,
     "personal": 0.4,
-    "wide subject": 0.3,
-    "of somebody": 0.3,
+    "wide subject": 0.2,
+    "of somebody": 0.2,
     "second person": -0.6,
     "tells little": -0.5,
     "praises": -0.7,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.reading import SPEAKERS, fact_stated
-from langchain_tiered_memory.summaries.facts.signs import LASTING, LEAST_WEIGHT, lasting
+from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
 from langchain_tiered_memory.summaries.marks import (
@@ -127,8 +127,6 @@ def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
             stated, kind=_KINDS.get(line.kind, stated.kind), subject=_labelled(line.text) or stated.subject
         )
         weight = lasting(stated.weight) if line.lasts else min(stated.weight, _MOST_UNMARKED)
-        if weight < LEAST_WEIGHT and not line.instead_of:
-            continue
         fact = fact_stated(line.text, stated, entry)
         fact = replace(fact, sources=numbers, weight=weight, by_model=True, instead_of=line.instead_of)
         found.setdefault(fact.id, fact)
