@@ -19,7 +19,7 @@ from benchmarks import vocabulary as words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-FactKind: TypeAlias = Literal["name", "number", "path", "decision", "correction"]
+FactKind: TypeAlias = Literal["name", "number", "path", "decision", "correction", "life", "work", "spare time"]
 
 _BEGINS_AT = 1_704_103_200.0  # 2024-01-01 10:00 UTC
 _SECONDS_BETWEEN = (15, 90)

@@ -8,9 +8,10 @@ fact with the question asked. A fact counts where its value stands close to its 
 last value counts, and an old value shown alone is counted as wrong.
 
     python -m benchmarks.fact_depth --turns 2000 --seeds 0,1,2 --budget 8000
-    python -m benchmarks.fact_depth --talk conversations/ --writers none
+    python -m benchmarks.fact_depth --talk conversations/ --writers none --plain
 
-The conversations are made up (`conversations`), or real ones with facts planted among what was said (`planted_talk`).
+The conversations are made up (`conversations`), or real ones with facts planted among what was said, by forms
+(`planted_talk`) or as people say them (`plain_facts`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from benchmarks.fact_depth_report import LOSES, PLACES, QUOTES, REWORDS, RULES, 
 from benchmarks.other_parties import DeepAgents, HermesLcm, RareSentences
 from benchmarks.paraphraser import FORGETS, Paraphraser
 from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, Trimmed
+from benchmarks.plain_facts import plain_talk
 from benchmarks.planted_talk import planted_talk
 from benchmarks.reporting import Report, arguments, finish, show
 from benchmarks.summariser import Summariser
@@ -64,6 +66,8 @@ class Asked:
     writers: tuple[str, ...] = tuple(WRITERS)
     talk: Path | None = None
     """A folder of real conversations to plant facts in; `None`: made-up ones."""
+    plain: bool = False
+    """Whether these are said as people say them, each in words of its own."""
     hermes: Path | None = None
     """The checked-out source of hermes-lcm."""
     only_memory: bool = False
@@ -75,7 +79,7 @@ def measure(asked: Asked) -> Report:
     counter = best_counter()
     found: list[Held] = []
     for seed in asked.seeds:
-        held = planted_talk(asked.talk, asked.turns, seed=seed) if asked.talk else conversation(asked.turns, seed=seed)
+        held = _conversation(asked, seed)
         for writer, summariser_of, names in _writers(held, counter, asked, seed=seed):
             for make in names:
                 summariser = summariser_of() if summariser_of is not None else None
@@ -97,6 +101,12 @@ def measure(asked: Asked) -> Report:
     absent = {"deepagents": DeepAgents.missing(), "hermes-lcm": HermesLcm.missing(asked.hermes)}
     left_out = [] if asked.only_memory else [f"{name}: left out, {why}" for name, why in absent.items() if why]
     return report_of(found, settings=settings, turns=asked.turns, budget=asked.budget, left_out=left_out)
+
+
+def _conversation(asked: Asked, seed: int) -> Conversation:
+    if asked.talk is None:
+        return conversation(asked.turns, seed=seed)
+    return (plain_talk if asked.plain else planted_talk)(asked.talk, asked.turns, seed=seed)
 
 
 def _writers(
@@ -228,6 +238,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     parser.add_argument("--forgets", type=float, default=FORGETS, help="chance that a fact is left out of a summary")
     parser.add_argument("--writers", default=",".join(WRITERS), help="stand-ins for a model")
     parser.add_argument("--talk", type=Path, help="folder of real conversations to plant facts in")
+    parser.add_argument("--plain", action="store_true", help="plant facts as people say them, each in its own words")
     parser.add_argument("--hermes", type=Path, help="the checked-out source of hermes-lcm")
     parser.add_argument("--only-memory", action="store_true", help="without peers")
     given = parser.parse_args(arguments_given)
@@ -240,6 +251,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
             forgets=given.forgets,
             writers=tuple(given.writers.split(",")),
             talk=given.talk,
+            plain=given.plain,
             hermes=given.hermes,
             only_memory=given.only_memory,
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, get_args
 
+from benchmarks.conversations import FactKind
 from benchmarks.reporting import Grid, Report, Target
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ PLACES = ("early", "middle", "late")
 """Thirds of a conversation."""
 QUOTES, REWORDS, LOSES, RULES = "quotes", "rewords", "loses a fifth", "no model"
 """Who writes the summaries."""
-_KINDS = ("name", "number", "path", "decision", "correction")
+_KINDS: Final = get_args(FactKind)
 _JUDGED_FROM = 1000  # turns: fewer make no depth
 
 
@@ -53,8 +54,10 @@ def report_of(
     parties: dict[tuple[str, str], list[Held]] = {}
     for one in found:
         parties.setdefault((one.writer, one.party), []).append(one)
-    rows = [_row(several) for several in parties.values()]
-    titles = ("", "all", *_KINDS, *PLACES, "asked", "wrong")
+    kinds = [kind for kind in _KINDS if any(kind in one.stated for one in found)]
+    groups = ("all", *kinds, *PLACES)
+    rows = [_row(several, groups) for several in parties.values()]
+    titles = ("", *groups, "asked", "wrong")
     costs = ("", "tokens", "calls", "read", "written", "levels", "seconds")
     enough = turns >= _JUDGED_FROM
     return Report(
@@ -79,9 +82,8 @@ def report_of(
     )
 
 
-def _row(several: Sequence[Held]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _row(several: Sequence[Held], groups: Sequence[str]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     name = f"{several[0].party}, {several[0].writer}"
-    groups = ("all", *_KINDS, *PLACES)
     shares = [_spread([one.stated[group] for one in several if group in one.stated]) for group in groups]
     asked = [one.asked for one in several if one.asked is not None]
     largest = max(one.tokens for one in several)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.conversations import conversation
+from benchmarks.plain_facts import plain_talk
 from benchmarks.planted_talk import planted_talk
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
 from langchain_tiered_memory.conversations.reading import read_conversations
@@ -108,6 +109,7 @@ def sources(paths: Sequence[Path], *, messages: int) -> Iterator[Source]:
     planted = {"planted, made up": [conversation(messages, seed=seed) for seed in _SEEDS]}
     for folder in (one for one in paths if one.is_dir()):
         planted[f"planted, {folder.name}"] = [planted_talk(folder, messages, seed=seed) for seed in _SEEDS]
+        planted[f"said plainly, {folder.name}"] = [plain_talk(folder, messages, seed=seed) for seed in _SEEDS]
     for kind, found in planted.items():
         for made in found:
             people = [turn for turn in made.turns if turn.message.type == "human"]

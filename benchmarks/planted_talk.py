@@ -111,7 +111,7 @@ def planted_talk(folder: Path, messages: int, *, seed: int = 0, facts_each: int 
         FileNotFoundError: when no file there is a conversation.
     """
     chance = random.Random(seed)
-    turns = _planted(islice(_said(folder, chance), messages), chance, facts_each=facts_each)
+    turns = _planted(islice(said_in(folder, chance), messages), chance, facts_each=facts_each)
     if not turns:
         msg = f"{folder} holds no conversations: name a folder with files that `tiered-memory eval` reads"
         raise FileNotFoundError(msg)
@@ -128,7 +128,7 @@ def _planted(said: Iterable[tuple[BaseMessage, float]], chance: random.Random, *
     return tuple(planter.planted(number, message, at) for number, (message, at) in enumerate(said))
 
 
-def _said(folder: Path, chance: random.Random) -> Iterator[tuple[BaseMessage, float]]:
+def said_in(folder: Path, chance: random.Random) -> Iterator[tuple[BaseMessage, float]]:
     """Every message of every conversation, in an order of the conversations by chance; who speaks first is the user."""
     files = sorted(path for path in folder.rglob("*.json") if path.stem.upper() != path.stem)
     chance.shuffle(files)
@@ -148,6 +148,17 @@ def _said(folder: Path, chance: random.Random) -> Iterator[tuple[BaseMessage, fl
                 number += 1
 
 
+def with_sentence(message: BaseMessage, sentence: str, chance: random.Random) -> BaseMessage:
+    """A message with a sentence more, somewhere between its own."""
+    text = str(message.text)
+    said = sentences(text)
+    place = text.find(said[chance.randrange(len(said))]) if said else 0
+    joint = "" if sentence.endswith((".", "!")) else chance.choice((".", "!", "\n", " :)"))
+    begins = sentence[:1].upper() + sentence[1:]
+    whole = f"{text[:place]}{begins}{joint}{'' if joint == chr(10) else ' '}{text[max(place, 0) :]}"
+    return message.model_copy(update={"content": whole})
+
+
 class _Planter:
     """Puts facts into messages."""
 
@@ -165,13 +176,7 @@ class _Planter:
         if self._chance.random() >= rate or not self._subjects:
             return Turn(message=message, at=at)
         fact, sentence = self._fact(number, may_correct=by_user)
-        text = str(message.text)
-        said = sentences(text)
-        place = text.find(said[self._chance.randrange(len(said))]) if said else 0
-        joint = "" if sentence.endswith((".", "!")) else self._chance.choice((".", "!", "\n", " :)"))
-        begins = sentence[:1].upper() + sentence[1:]
-        whole = f"{text[:place]}{begins}{joint}{'' if joint == chr(10) else ' '}{text[max(place, 0) :]}"
-        return Turn(message=message.model_copy(update={"content": whole}), at=at, fact=fact)
+        return Turn(message=with_sentence(message, sentence, self._chance), at=at, fact=fact)
 
     def _fact(self, number: int, *, may_correct: bool) -> tuple[PlantedFact, str]:
         if may_correct and self._recent and self._chance.random() < _CORRECTED:

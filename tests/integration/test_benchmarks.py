@@ -49,6 +49,7 @@ from benchmarks.hops_source import named_in_documents, settings_set
 from benchmarks.made_up_run import made_up_run
 from benchmarks.other_parties import DeepAgents
 from benchmarks.paraphraser import Paraphraser
+from benchmarks.plain_facts import plain_talk
 from benchmarks.planted_talk import planted_talk
 from benchmarks.transcript_windows import METHODS, Windows
 from benchmarks.turn_agents import empty_files, play_memory, play_peers
@@ -576,6 +577,21 @@ def test_a_fact_is_not_stated_where_only_its_value_or_only_its_subject_stands() 
     assert fact.stated_in("user: the copper kiln comes to 4711 euros.")
     assert not fact.stated_in("the copper kiln")
     assert not fact.stated_in(f"the copper kiln {'x' * 400} 4711 euros")
+
+
+def test_facts_said_plainly_stand_in_what_users_say_and_follow_from_the_seed(tmp_path: Path) -> None:
+    said = [{"role": role, "content": f"It rained on day {n}."} for n in range(200) for role in ("user", "assistant")]
+    (tmp_path / "one.json").write_text(json.dumps({"messages": said}))
+    held = plain_talk(tmp_path, 400, seed=3)
+    assert held == plain_talk(tmp_path, 400, seed=3)
+    planted = [turn for turn in held.turns if turn.fact is not None]
+    assert len(planted) > 150
+    assert all(turn.message.type == "human" for turn in planted)
+    assert all(turn.fact and turn.fact.stated_in(str(turn.message.text).casefold()) for turn in planted)
+    holding = held.facts_until(400)
+    assert len({fact.subject for fact in holding}) == len(holding) < len(planted)
+    with pytest.raises(ValueError, match="name more messages"):
+        plain_talk(tmp_path, 100)
 
 
 @pytest.mark.parametrize(("one", "other", "length"), [(b"", b"a", 0), (b"abc", b"abd", 2), (b"abc", b"abc", 3)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.listing import facts_list, headed, line_of
 from langchain_tiered_memory.summaries.facts.signs import LASTING, by_wording
-from langchain_tiered_memory.summaries.facts.statements import is_order
+from langchain_tiered_memory.summaries.facts.statements import is_order, read
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.rendering import day
@@ -17,7 +17,7 @@ from langchain_tiered_memory.text.lexicon import COMMON
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Fact
 
@@ -34,6 +34,8 @@ MENTION_ODDS = 0.3
 COST = 1.0
 """How much the logarithm of a line's tokens takes away: with 1, worth is worth per token."""
 _LEAST_WORDS = 6
+_SELDOM = 3
+"""Facts that share a word, at most, for it to be what they are about."""
 ROUTINE = 4
 """Times that an order is given, each time of something else, from which it is how somebody works and no fact."""
 SIMILARITY = 0.8
@@ -80,28 +82,12 @@ def chosen_facts(
     speakers = frozenset(analyse(" ".join({fact.speaker for fact in facts})))
     terms = [frozenset(analyse(fact.text)) for fact in waiting]
     seen = Counter(term for mine in terms for term in mine)
-    total = max(len(waiting), 1)
     tokens = [count_text(line_of(fact)) + 1 for fact in waiting]
-    widest = math.log(1 + total)
-    templates = [template_of(fact.text) for fact in waiting]
-    alike = Counter(templates)
-
-    def worth(place: int) -> float:
-        fact = waiting[place]
-        weight = _DECIDED if fact.by_model and fact.weight >= LASTING else by_wording(fact.weight)
-        odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
-        rarity = {term: math.log(1 + total / seen[term]) / widest for term in terms[place] - speakers}
-        rarest = sorted((rarity[term] for term in rarity.keys() - _COMMON_TERMS), reverse=True)[:RAREST_TERMS]
-        together, words = sum(rarity.values()), fact.text.count(" ") + 1
-        return (
-            odds
-            + RARITY_ODDS * sum(rarest) / RAREST_TERMS * math.log(1 + total / alike[templates[place]]) / widest
-            + DENSITY_ODDS * together / max(len(rarity), 1)
-            + PER_WORD_ODDS * together / max(words, _LEAST_WORDS)
-            + MENTION_ODDS * math.log2(max(fact.mentions, 1))
-            - COST * math.log(max(_LEAST_TOKENS, tokens[place]))
-        )
-
+    worths = _worths(waiting, [mine - speakers for mine in terms], tokens, seen)
+    after: dict[int, list[int]] = {}
+    for older, later in _said_later(waiting, terms, seen):
+        worths[older] = min(worths[older], worths[later])
+        after.setdefault(older, []).append(later)
     doubtful = rivals(waiting)
     at = {fact.id: place for place, fact in enumerate(waiting)}
     chosen: list[int] = []
@@ -111,14 +97,14 @@ def chosen_facts(
 
     def rank(place: int) -> tuple[bool, bool, float, int]:
         fact = waiting[place]
-        return fact.id not in first, fact.weight < LASTING, -worth(place), -fact.seq
+        return fact.id not in first, fact.weight < LASTING, -worths[place], -fact.seq
 
     for place in sorted(range(len(waiting)), key=rank):
         beside = [at[one] for one in doubtful.get(waiting[place].id, ()) if at[one] not in chosen]
         new_days = {(headed(waiting[one]), day(waiting[one].at)) for one in (place, *beside)} - days
         cost = sum(tokens[one] for one in (place, *beside)) + _DAY_TOKENS * len(new_days)
         most = max(room, lasting_room) if waiting[place].weight >= LASTING else room
-        if place in chosen or spent + cost > most or not terms[place]:
+        if place in chosen or spent + cost > most or not terms[place] or not set(after.get(place, ())) <= set(chosen):
             continue
         rarest = sorted(terms[place], key=lambda term: (seen[term], term))[:_KEYS]
         near = {other for term in rarest for other in sharing.get(term, ())}
@@ -138,6 +124,56 @@ def chosen_facts(
         if waiting[place].id in first or not any(_is_part(place, other, waiting, terms) for other in chosen)
     ]
     return [waiting[place] for place in sorted(said, key=lambda one: (waiting[one].seq, one))]
+
+
+def _worths(
+    facts: Sequence[Fact], terms: Sequence[frozenset[str]], tokens: Sequence[int], seen: Mapping[str, int]
+) -> list[float]:
+    """How much each is worth showing: the log odds that it matters, less what its line costs."""
+    templates = [template_of(fact.text) for fact in facts]
+    alike = Counter(templates)
+    widest = math.log(1 + max(len(facts), 1))
+
+    def rarity(times: int) -> float:
+        return math.log(1 + len(facts) / times) / widest
+
+    found: list[float] = []
+    for fact, mine, size, template in zip(facts, terms, tokens, templates, strict=True):
+        weight = _DECIDED if fact.by_model and fact.weight >= LASTING else by_wording(fact.weight)
+        odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
+        telling = sorted((rarity(seen[term]) for term in mine - _COMMON_TERMS), reverse=True)[:RAREST_TERMS]
+        together = sum(rarity(seen[term]) for term in mine)
+        found.append(
+            odds
+            + RARITY_ODDS * sum(telling) / RAREST_TERMS * rarity(alike[template])
+            + DENSITY_ODDS * together / max(len(mine), 1)
+            + PER_WORD_ODDS * together / max(fact.text.count(" ") + 1, _LEAST_WORDS)
+            + MENTION_ODDS * math.log2(max(fact.mentions, 1))
+            - COST * math.log(max(_LEAST_TOKENS, size))
+        )
+    return found
+
+
+def _said_later(
+    facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mapping[str, int]
+) -> Iterator[tuple[int, int]]:
+    """Places of facts with a value, each with that of a later one that settles another value and shares a seldom word.
+
+    The later one may take the place of the earlier, in whatever words, so it is shown before it. The last come first.
+    """
+    holders: dict[str, list[int]] = {}
+    for place in range(len(facts) - 1, -1, -1):
+        fact = facts[place]
+        if fact.by_model:
+            continue
+        few = [term for term in terms[place] - _COMMON_TERMS if 1 < seen[term] <= _SELDOM]
+        if fact.value:
+            for later in {one for term in few for one in holders.get(term, ())}:
+                if facts[later].value != fact.value and facts[later].seq > fact.seq:
+                    yield place, later
+        if fact.value and "settles" in read(fact.text).signs:
+            for term in few:
+                holders.setdefault(term, []).append(place)
 
 
 def _is_part(place: int, other: int, facts: Sequence[Fact], terms: Sequence[frozenset[str]]) -> bool:

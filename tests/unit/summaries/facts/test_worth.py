@@ -81,6 +81,22 @@ def test_a_correction_that_must_stand_is_taken_before_what_is_worth_more() -> No
     assert least in chosen_facts(facts, room=27, count_text=words, first={least.id})
 
 
+def test_an_old_value_is_not_shown_where_what_took_its_place_has_no_room() -> None:
+    facts = facts_of(
+        "Our tutor for the harbour exam is Odhran Halloran.",
+        "Since Halloran retired the new tutor of all the evening courses at the harbour school is called Nwosu.",
+    )
+    assert said(chosen_facts(facts, room=20, count_text=words)) == []
+    assert chosen_facts(facts, room=99, count_text=words) == facts
+    assert said(chosen_facts(facts[:1], room=20, count_text=words)) == [facts[0].text]
+
+
+def test_a_seldom_word_is_worth_more_than_the_wording_of_a_fact() -> None:
+    around = facts_of(*(f"We decided on {number} chairs for the hall." for number in range(20, 40)))
+    rare = facts_of("She cannot have peanuts, hospital last time.", first=90)
+    assert rare[0] in chosen_facts([*around, *rare], room=30, count_text=words)
+
+
 def test_orders_alike_but_for_a_number_are_no_facts_and_alike_statements_are_behind_what_is_said_once() -> None:
     orders = facts_of(
         *(f"Please look at module_{number}.py and tell me what it does." for number in range(30)), first=2
