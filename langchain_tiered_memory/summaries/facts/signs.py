@@ -62,7 +62,7 @@ WEIGHTS: dict[str, float] = {
     "tells little": -0.5,
     "praises": -0.7,
     "small talk": -0.7,
-    "assistant": -0.7,
+    "assistant": -0.6,
     "tells nothing": -1.0,
     "long answer": -2.0,
 }
@@ -74,7 +74,10 @@ LASTING = 0.98
 """The weight of what a model says must last: above what any wording alone weighs, below a goal."""
 
 LEAST_WEIGHT = 0.025
-"""What weighs less is talk."""
+"""What weighs less is talk, and no fact."""
+
+FILLER = 0.033
+"""What weighs less only reacts, praises or agrees, whatever it is about."""
 
 SURE = 0.2
 """The weight from which what rules read in messages counts beside a model's words for them."""

@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.signs import LEAST_WEIGHT, PARTICULAR, TALK, weight_of
+from langchain_tiered_memory.summaries.facts.signs import FILLER, PARTICULAR, TALK, weight_of
 from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import identifiers
@@ -115,7 +115,7 @@ def telling(text: str) -> float:
 def is_filler(text: str) -> bool:
     """Whether a statement only reacts, praises or says two words: it is told only where nothing else was said."""
     signs = _signs(text)
-    return _is_brief(text, signs) or signs >= _GREETS or weight_of(signs) < LEAST_WEIGHT
+    return _is_brief(text, signs) or signs >= _GREETS or weight_of(signs) < FILLER
 
 
 def greets(text: str) -> bool:
