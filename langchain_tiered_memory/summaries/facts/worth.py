@@ -75,7 +75,7 @@ def chosen_facts(
     """
     stated = stated_in(told, facts) if told else [False] * len(facts)
     waiting = [fact for fact, is_told in zip(facts, stated, strict=True) if not is_told and fact.status == "active"]
-    waiting = _marked(_without_routine(waiting, first), first)
+    waiting = sorted(_marked(_without_routine(waiting, first), first), key=lambda one: (one.seq, one.id))
     speakers = frozenset(analyse(" ".join({fact.speaker for fact in facts})))
     terms = [frozenset(analyse(fact.text)) for fact in waiting]
     seen = Counter(term for mine in terms for term in mine)
@@ -125,7 +125,7 @@ def chosen_facts(
         for place in chosen
         if waiting[place].id in first or not any(_is_part(place, other, waiting, terms) for other in chosen)
     ]
-    return [waiting[place] for place in sorted(said, key=lambda one: (waiting[one].seq, one))]
+    return [waiting[place] for place in sorted(said)]
 
 
 def _worths(facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mapping[str, int]) -> list[float]:
@@ -142,7 +142,7 @@ def _worths(facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mappin
         weight = _DECIDED if fact.by_model and fact.weight >= LASTING else by_wording(fact.weight)
         odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
         telling = sorted((rarity(seen[term]) for term in mine - _COMMON_TERMS), reverse=True)[:RAREST_TERMS]
-        together = sum(rarity(seen[term]) for term in mine)
+        together = math.fsum(rarity(seen[term]) for term in mine)  # whatever the order of a set
         found.append(
             odds
             + RARITY_ODDS * sum(telling) / RAREST_TERMS * rarity(alike[template])
