@@ -45,7 +45,6 @@ _SOMEBODY = word_set(
 _OPENING_WORDS = 3
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _SHAPED = {"decision": cues.DECISION, "constraint": cues.CONSTRAINT}
-"""What kind of statement it is; these weigh nothing by themselves."""
 
 PARTICULAR = frozenset({"path", "code", "date", "figure"})
 """Forms of what is exact: a clause has at most one of them as its value."""
@@ -55,6 +54,8 @@ WEIGHTS: dict[str, float] = {
     "full name": 0.7,
     "name": 0.5,
     "settles": 0.6,
+    "decision": 0.6,
+    "constraint": 0.4,
     "personal": 0.4,
     "wide subject": 0.2,
     "of somebody": 0.2,
