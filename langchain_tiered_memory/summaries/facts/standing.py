@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.statements import BRIEF_CHARS, points_back
+from langchain_tiered_memory.summaries.facts.statements import BRIEF_CHARS, points_back, read
 from langchain_tiered_memory.summaries.rendering import speaker_of
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.readings import read_once
@@ -77,7 +77,8 @@ def _or_alone(said: str | None, fact: Fact) -> str | None:
 
     What was settled is told even so.
     """
-    is_told = said is not None or (points_back(fact.text) and fact.kind not in _SETTLED)
+    settled = fact.kind in _SETTLED or (fact.value != "" and "settles" in read(fact.text).signs)
+    is_told = said is not None or (points_back(fact.text) and not settled)
     return said if is_told else fact.text
 
 

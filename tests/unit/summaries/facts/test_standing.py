@@ -35,6 +35,11 @@ def test_what_points_back_stands_behind_the_sentence_before_it() -> None:
     assert alone(text, "18th birthday") == text.removesuffix(".")
 
 
+def test_a_new_value_is_told_whatever_it_points_back_to() -> None:
+    assert alone("They changed her train, it's 15:40 now.", "15:40") == "They changed her train, it's 15:40 now"
+    assert alone("They took her train, it was 15:40 sharp.", "15:40") is None
+
+
 def test_a_brief_answer_stands_with_its_question() -> None:
     found = alone("Since I was 17 or so.", "17", before="How long have you been playing the guitar?")
     assert found == "Since I was 17 or so (Melanie asked: How long have you been playing the guitar?)"
