@@ -32,8 +32,6 @@ RARITY_ODDS, DENSITY_ODDS, PER_WORD_ODDS = 2.0, 3.0, 1.5
 fact; fitted as its signs are, see `benchmarks.fact_signs`."""
 MENTION_ODDS = 0.3
 """What each doubling of its mentions adds."""
-COST = 1.0
-"""How much the logarithm of a line's tokens takes away: with 1, worth is worth per token."""
 _LEAST_WORDS = 6
 _SELDOM = 3
 """Facts that share a word, at most, for it to be what they are about."""
@@ -94,7 +92,7 @@ def chosen_facts(
 
     def rank(place: int) -> tuple[bool, bool, float, int]:
         fact = waiting[place]
-        cost = COST * math.log(max(_LEAST_TOKENS, tokens[place]))
+        cost = math.log(max(_LEAST_TOKENS, tokens[place]))  # log odds less this: worth for each token
         return fact.id not in first, fact.weight < LASTING, cost - worths[place], -fact.seq
 
     def matters(place: int) -> bool:
@@ -106,7 +104,7 @@ def chosen_facts(
         new_days = {(headed(waiting[one]), day(waiting[one].at)) for one in (place, *beside)} - days
         cost = sum(tokens[one] for one in (place, *beside)) + _DAY_TOKENS * len(new_days)
         most = max(room, lasting_room) if waiting[place].weight >= LASTING else room
-        if place in chosen or spent + cost > most or not set(after.get(place, ())) <= set(chosen):
+        if place in chosen or spent + cost > most or any(later not in chosen for later in after.get(place, ())):
             continue
         rarest = sorted(terms[place], key=lambda term: (seen[term], term))[:_KEYS]
         near = {other for term in rarest for other in sharing.get(term, ())}
@@ -163,14 +161,13 @@ def _said_later(
     holders: dict[str, list[int]] = {}
     for place in range(len(facts) - 1, -1, -1):
         fact = facts[place]
-        if fact.by_model:
+        if fact.by_model or not fact.value:
             continue
         few = [term for term in terms[place] - _COMMON_TERMS if 1 < seen[term] <= _SELDOM]
-        if fact.value:
-            for later in {one for term in few for one in holders.get(term, ())}:
-                if facts[later].value != fact.value and facts[later].seq > fact.seq:
-                    yield place, later
-        if fact.value and "settles" in read(fact.text).signs:
+        for later in {one for term in few for one in holders.get(term, ())}:
+            if facts[later].value != fact.value and facts[later].seq > fact.seq:
+                yield place, later
+        if "settles" in read(fact.text).signs:
             for term in few:
                 holders.setdefault(term, []).append(place)
 
