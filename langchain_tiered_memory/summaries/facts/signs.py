@@ -32,6 +32,10 @@ _WORDED = {
         "decide decided decision agreed settled chose chosen pick picked booked approved promised instead now "
         "anymore new since change changed move moved switch switched drop dropped replaced cancelled canceled"
     ),
+    "restricts": word_set(
+        "never always must only nobody without except unless avoid not don't doesn't can't cannot won't mustn't "
+        "shouldn't please"
+    ),
     "personal": word_set(
         "allergic allergy intolerant vegan vegetarian diabetic medication born birthday anniversary married wedding "
         "divorced engaged pregnant address passport license licence password passcode code account called named "
@@ -55,7 +59,8 @@ WEIGHTS: dict[str, float] = {
     "name": 0.5,
     "settles": 0.6,
     "decision": 0.6,
-    "constraint": 0.4,
+    "restricts": 0.5,
+    "constraint": 0.5,
     "personal": 0.4,
     "wide subject": 0.2,
     "of somebody": 0.2,
@@ -99,6 +104,10 @@ def worded(low: str) -> set[str]:
     found.update(name for name, pattern in _SHAPED.items() if pattern.search(low))
     if not _SOMEBODY.isdisjoint(said[:_OPENING_WORDS]):
         found.add("of somebody")
+    if cues.ORDER.match(low):
+        found.add("constraint")
+    if "constraint" in found:
+        found.add("restricts")
     if "decision" in found or cues.CORRECTION.search(low) or cues.CANCELLED.search(low):
         found.add("settles")
     if cues.SMALL_TALK.match(low):

@@ -250,7 +250,7 @@ def _span(clause: str, about: Phrase | None, value: str, signs: frozenset[str]) 
 
 
 def _kind(shape: str, signs: frozenset[str], low: str, entry: Entry) -> FactKind:
-    if entry.role != "assistant" and "small talk" not in signs and ("constraint" in signs or cues.ORDER.match(low)):
+    if entry.role != "assistant" and "small talk" not in signs and "constraint" in signs:
         return "constraint"
     if "decision" in signs:
         return "decision"

@@ -97,6 +97,11 @@ def test_a_seldom_word_is_worth_more_than_the_wording_of_a_fact() -> None:
     assert rare[0] in chosen_facts([*around, *rare], room=30, count_text=words)
 
 
+def test_what_must_not_be_done_is_shown_before_what_was_done() -> None:
+    facts = facts_of("I ate bread with gluten, it wrecked me.", "I never eat bread with gluten, it wrecks me.")
+    assert said(chosen_facts(facts, room=17, count_text=words)) == [facts[1].text]
+
+
 def test_orders_alike_but_for_a_number_are_no_facts_and_alike_statements_are_behind_what_is_said_once() -> None:
     orders = facts_of(
         *(f"Please look at module_{number}.py and tell me what it does." for number in range(30)), first=2
