@@ -155,7 +155,7 @@ def _goes_on(run: Sequence[Unit], unit: Unit, chars: int) -> bool:
     if is_call(last) and is_call(unit):
         return chars + len(unit.text) <= _MAX_LINE_CHARS
     return (
-        unit.source == last.source
+        (unit.source, unit.line) == (last.source, last.line)
         and is_call(last) == is_call(unit)
         and len(_dates([*run, unit])) <= 1
         and chars + len(unit.text) <= _MAX_LINE_CHARS

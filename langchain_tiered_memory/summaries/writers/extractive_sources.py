@@ -73,13 +73,14 @@ def _closed(unit: Unit, *, is_last: bool) -> Unit:
 def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Unit, bool, bool]]:
     """Units, each with whether it answers the one before it, and whether it belongs to the same question."""
     speaker = when = ""
+    line = 0
     skipped = asking = False
     for place, (day, item) in enumerate(_dated_items(source.text)):
         is_overview = place == 0 and OVERVIEW.match(source.text.partition("\n")[0]) is not None
         skipped = is_overview or (skipped and item.follows)
         if skipped or SPAN.match(item.text):
             continue
-        text, answers = item.text, False
+        text, answers, line = item.text, False, line + (not item.follows)
         asks_on = asking = asking and item.follows
         if not (item.follows and speaker.startswith(TOOL_MARK)):  # a tool may imitate a speaker within its line
             spoken = SPOKEN.match(text)
@@ -97,7 +98,7 @@ def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Uni
         kind: ItemKind = "technical" if is_tool else item.kind
         for said in text.split(_TOOL_SEPARATOR) if is_tool else [plain(text)]:
             if any(char.isalnum() for char in said):
-                yield Unit(said, kind, index, 0.0, speaker=speaker, when=when, day=day), answers, asks_on
+                yield Unit(said, kind, index, 0.0, line, speaker=speaker, when=when, day=day), answers, asks_on
 
 
 def _without_lead(item: Item) -> Item:

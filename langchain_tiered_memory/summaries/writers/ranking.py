@@ -74,6 +74,8 @@ class Unit:
     """Index of its source in the job."""
     tokens: float
     """Estimated."""
+    line: int = 0
+    """Of its source, if that is a summary: what stands in one line was said in one message."""
     speaker: str = ""
     when: str = ""
     """A date to stand behind it, where its own words need one."""
