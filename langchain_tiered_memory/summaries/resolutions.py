@@ -68,6 +68,8 @@ _HEADS = 12
 _LATER = 1e-6
 """What a statement loses by each that stands before it: of equals the first is told."""
 _ASSISTANT = "assistant"
+_BY_ROLE = (_ASSISTANT, "user")
+"""How a line begins whose sentences are all one speaker's, colons in them or not."""
 _CHARS_PER_TOKEN = 4
 _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
@@ -357,8 +359,9 @@ def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
         if answer is None:
             if asks:
                 question.append(text)
-            else:  # one that begins with a subject or speaker of its own has no other
-                begins = text != rest and SPOKEN.match(text) is not None and not rest.startswith(text)
+            else:  # one that begins with a subject of its own has no other; what a role says has its speaker
+                is_said = label.startswith(_BY_ROLE)
+                begins = not is_said and SPOKEN.match(text) is not None and not rest.startswith(text)
                 is_advice = label.startswith(_ASSISTANT)
                 yield Told(text, "" if begins else label, number, kind, bullet, is_advice=is_advice)
             continue

@@ -32,6 +32,13 @@ def test_a_summary_in_short_keeps_its_most_telling_lines_in_their_order() -> Non
     assert any("Comandante" in line or "V60" in line for line in found)
 
 
+def test_what_an_assistant_lists_stays_the_assistants_wherever_colons_stand() -> None:
+    text = "- user: Always name the venue.\n- assistant: It starts at 9. Duration: 1 hour in the blue hall of Oslo."
+    line = headline_of(summary(text), count_text=COUNT)
+    assert "assistant: Duration: 1 hour" in line or "Duration" not in line
+    assert "venue. Duration" not in line
+
+
 def test_prose_is_cut_into_its_sentences() -> None:
     said = "Ann asked for a quote. " * 6 + "The quote of 4,711 euros came from Oslo on 12 May. " + "Ben read it. " * 8
     brief = short_of(summary(said))
