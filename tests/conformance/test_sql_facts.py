@@ -111,6 +111,21 @@ def test_a_message_is_known_by_what_holds_in_the_place_of_what_it_states(store: 
     assert store.facts.replaced(ref, []) == {}
 
 
+def test_what_is_stated_again_replaces_nothing(store: SqlStore) -> None:
+    ref = session_with(store, 6)
+    first, again = (
+        fact(seq, text, subject="italian cooking class", value="Italian")
+        for seq, text in (
+            (1, "I'm so excited for my Italian cooking class tonight."),
+            (4, "It's the same Italian cooking class I told you about."),
+        )
+    )
+    summarised(store, ref, 1, 1, 2, facts=[first])
+    summarised(store, ref, 1, 3, 4, facts=[again])
+    assert [one.id for one in store.facts.best(ref, 9)] == [again.id], "one of them is enough"
+    assert store.facts.replaced(ref, [1]) == {}
+
+
 def test_on_a_branch_without_a_correction_what_it_corrected_holds(store: SqlStore) -> None:
     ref = told(store)
     assert texts(store.facts.candidates(ref, up_to=6, without={4}, limit=9)) == [OLD.text, CRANE.text]

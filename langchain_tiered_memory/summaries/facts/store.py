@@ -219,24 +219,26 @@ class FactStore(Room):
     def replaced(self, ref: SessionRef, seqs: Collection[int]) -> dict[int, list[Fact]]:
         """What holds in the place of what these messages state, by their numbers; nothing of what still holds.
 
-        What was replaced again and again is left out: it is rather a word that keeps coming than a value.
+        What was replaced again and again is left out: it is rather a word that keeps coming than a value. So is what
+        states the same value again.
         """
         found: dict[int, dict[str, Fact]] = {}
-        waiting: dict[str, set[int]] = {}
+        waiting: dict[str, set[tuple[int, str]]] = {}
         with self.database.read() as connection:
             for part in chunks(sorted(seqs)):
                 mine = and_(table.c.session_key == ref.key, table.c.seq.in_(part), table.c.status == "superseded")
-                for seq, successor in connection.execute(select(table.c.seq, table.c.superseded_by).where(mine)):
-                    waiting.setdefault(successor, set()).add(seq)
+                for old in readable(connection, connection.execute(select(table).where(mine)).mappings(), rows.fact_of):
+                    waiting.setdefault(str(old.superseded_by), set()).add((old.seq, old.value))
             for _ in range(_SUCCESSORS):
                 later = rows.facts_with(connection, ref.key, sorted(waiting)) if waiting else []
-                following: dict[str, set[int]] = {}
+                following: dict[str, set[tuple[int, str]]] = {}
                 for fact in later:
                     if fact.superseded_by is not None:
                         following.setdefault(fact.superseded_by, set()).update(waiting[fact.id])
                         continue
-                    for seq in waiting[fact.id]:
-                        found.setdefault(seq, {})[fact.id] = fact
+                    for seq, value in waiting[fact.id]:
+                        if not value or value != fact.value:
+                            found.setdefault(seq, {})[fact.id] = fact
                 waiting = following
         return {seq: sorted(held.values(), key=lambda one: (one.seq, one.id)) for seq, held in found.items()}
 
