@@ -39,7 +39,7 @@ _TEXTS = re.compile(r"^<part \d+ (?:[^>\n]*>)\n(<m .*)$", re.MULTILINE)
 
 def lazy_memory(model: ScriptedModel | list[ScriptedModel], where: Path | None = None, **choices: Any) -> TieredMemory:
     """A memory whose clock stands still unless a test has one."""
-    return open_memory(where, model=model, **choices)
+    return open_memory(where, model=model, **({"clock": FrozenClock()} | choices))
 
 
 def talk(
