@@ -25,7 +25,7 @@ from benchmarks.plain_facts import plain_talk
 from benchmarks.planted_talk import planted_talk
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
 from langchain_tiered_memory.conversations.reading import read_conversations
-from langchain_tiered_memory.summaries.facts.clauses import clauses
+from langchain_tiered_memory.summaries.facts.clauses import stated_by
 from langchain_tiered_memory.summaries.facts.reading import parts_of_message
 from langchain_tiered_memory.summaries.facts.signs import WEIGHTS, weight_of
 from langchain_tiered_memory.summaries.facts.statements import read_clause
@@ -85,11 +85,10 @@ def _said(number: int, text: str, *, matters: bool) -> Said:
         summary_id=None,
     )  # fmt: skip
     read = (
-        read_clause(clause, entry, about="", listed=piece.kind == "item")
+        read_clause(stated_by(piece.text), entry, about="", listed=piece.kind == "item")
         for part, _ in parts_of_message(entry, text)
         for piece in pieces(part)
-        if piece.kind in ("sentence", "item")
-        for clause in clauses(piece.text)
+        if piece.kind in ("sentence", "item") and stated_by(piece.text)
     )
     return Said(text=text, matters=matters, clauses=tuple(one.signs for one in read if one is not None))
 

@@ -75,7 +75,7 @@ class Numbers:
     """... but so many tokens in a small budget, up to the share beside a query."""
     question_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
     """The last user message, where it is shown apart from the recent ones; a longer one is shown head and tail."""
-    recent_most_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
+    recent_most_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "fact_depth")] = 0.2
     """Recent messages that a condensation leaves, where `context.keep_recent_tokens` is more."""
     working_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.125
     """Recent messages that a condensation leaves of an agent at work on files: parts are chosen for themselves."""

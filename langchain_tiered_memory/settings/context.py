@@ -78,7 +78,7 @@ class ContextSettings(Frozen):
     cover_share: float = Field(default=0.17, ge=0, lt=1)
     """The largest share of the budget for summaries of what is older; beside a `query` of the caller 12 %, beside work
     on files 6 %."""
-    facts_share: float = Field(default=0.305, ge=0, lt=1)
+    facts_share: float = Field(default=0.4, ge=0, lt=1)
     """The largest share of the budget for the list of facts; beside a `query` of the caller 8 %, for recall brings the
     others, and beside work on files `files.facts_share`. With more, views are condensed more often."""
     goal_share: float = Field(default=0.10, ge=0, le=1)

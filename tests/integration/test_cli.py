@@ -73,7 +73,7 @@ def test_every_command_explains_itself(command: str) -> None:
 def test_the_policy_is_printed_in_tokens_of_a_budget_and_as_json() -> None:
     shown = called("policy", "--max-tokens", "4000", "--numbers").stdout
     assert "question" in shown
-    assert "1,220" in shown  # facts: 30.5 % of 4,000
+    assert "1,600" in shown  # facts: 40 % of 4,000
     assert "small_share" in shown
     found = json.loads(called("policy", "--max-tokens", "4000", "--settings", "economy", "--json").stdout)
     rows = {row["section"]: row["tokens"] for row in found["modes"]["files"]["rows"]}

@@ -1,4 +1,4 @@
-"""The clauses of a sentence that state something, without lead-ins, asides and a question behind them."""
+"""What a sentence states, without lead-ins, asides and a question behind it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from langchain_tiered_memory.text.sentences import ASKS
 MAX_WORDS = 30
 """Longest clause, in words; what is longer is cut around what it states."""
 _MAX_CHARS = 320  # of a text without blanks between its words
-_LEAST_HALF = 4  # words of a half that stands alone
 _TAG_WORDS = 3  # of a question behind a sentence that asks about that sentence: ", right?", ", is that correct?"
-_SPLIT_WORDS = 12  # a shorter sentence is one clause
 
 _LEAD = re.compile(
     r"(?:(?:oh|ah|aw|hey|hi|hello|well|so|ok|okay|yeah|yes|yep|right|and|but|also|anyways?|btw|fyi|ps|p\.s\."
@@ -33,7 +31,8 @@ _NEEDS_MARK = word_set(
 )
 _MOST_LEADS = 4
 _ASIDE = re.compile(
-    r"[,;]? (?:by the way|btw|fyi|oddly enough|funnily enough|lol|haha|if that helps|just so you know|you know)"
+    r"(?:[,;]| -)? (?:by the way|btw|fyi|oddly enough|funnily enough|lol|haha|if that helps|just so you know|you know"
+    r"|i mean)"
     r"(?=[.!]*$)",
     re.IGNORECASE,
 )
@@ -45,15 +44,10 @@ _ASKS = re.compile(
     r"(?:(?=[ '\u2019]{1,2}+[\w'\u2019-])[ '\u2019]{1,2}+[\w'\u2019-]{1,30}+){0,14}+\?+$",
     re.IGNORECASE,
 )
-_JOINT = re.compile(
-    r"(?:, (?:and|but|so|also|plus)|;| [\u2013\u2014]| -) (?=(?:i|we|my|our|the|for|there|please|let['\u2019]?s"
-    r"|[A-Z][\w'\u2019]{1,30})\b)"
-    r"|, (?=(?:by the way|btw)\b)"
-)
 _LISTED = re.compile(r"[,:\u2013\u2014-] [^,:\u2013\u2014]{1,60}$")
 _ITEM_WORDS = 4
-"""What stands between the comma before a joint and the joint is one of several things if it is no longer: of "films,
-the Star Wars saga, and the rest" no part is a clause."""
+"""What stands between the comma before a last part and that part is one of several things if it is no longer: "and I"
+of "my friend, Toby, and I played" is no clause of its own."""
 _TAIL = re.compile(
     r"(?:,| [\u2013\u2014-]) (?:so|which|everybody|everyone|nobody|no one|all|and (?:that|i|it|everybody"
     r"|everyone|nobody|not)|but (?:that|i|it)|though|although|because|since|as"
@@ -64,8 +58,8 @@ _TAIL = re.compile(
 )
 _BECAUSE = re.compile(r"(?<=[\w)]) (?:because|since|as it|so that|in case|even though)\b[^,;:]{1,80}$", re.IGNORECASE)
 _LEADS_TO = re.compile(
-    r"(?:besides|apart from|despite|although|though|even though|while|when|whenever|if|unless|until|after|before|since"
-    r"|because|as)\b",
+    r"(?:with|without|besides|apart from|despite|although|though|even though|while|when|whenever|if|unless|until"
+    r"|after|before|since|because|as)\b",
     re.IGNORECASE,
 )
 """What begins so states nothing before its comma."""
@@ -73,25 +67,24 @@ _JOINS_ON = re.compile(r",? (?:and|but|or|so|plus)$")
 _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 
-def clauses(sentence: str) -> list[str]:
-    """What of `sentence` states something, in its own words; nothing for a question or the head of a list."""
+def stated_by(sentence: str) -> str:
+    """What `sentence` states, in its own words; empty for a question or the head of a list."""
     said = " ".join((_SHOWN.sub(" ", sentence) if "[" in sentence else sentence).split())
     if said.endswith(ASKS):
         asks = _ASKS.search(said)
         if asks is None or asks[0].count(" ") <= _TAG_WORDS:
-            return []
+            return ""
         said = said[: asks.start()]
-    if said.rstrip("*_ ").endswith((":", "\uff1a")) or not said:
-        return []
-    found = (_without_lead(half) for half in _halves(said))
-    return [one for one in found if one]
+        if asks[0].startswith(",") and _LEADS_TO.match(_without_lead(said)):
+            return ""  # the question itself is the main clause
+    return "" if said.rstrip("*_ ").endswith((":", "\uff1a")) else _without_lead(said)
 
 
 def trimmed(clause: str, *, keep: tuple[int, int]) -> str:
     """`clause` without a last part that adds nothing to what stands at `keep`, and not longer than a clause may be."""
     for pattern in (_TAIL, _BECAUSE):
         tail = pattern.search(clause, keep[1])
-        if tail and not _SPECIFIC.search(tail[0]) and not _LEADS_TO.match(clause):
+        if tail and not (_SPECIFIC.search(tail[0]) or _LEADS_TO.match(clause) or _is_listed(clause, tail.start())):
             clause = clause[: tail.start()]
     return shortened(_JOINS_ON.sub("", clause), around=keep)
 
@@ -103,11 +96,15 @@ def without_remark(clause: str) -> str:
 
 
 def shortened(said: str, *, around: tuple[int, int], max_words: int = MAX_WORDS) -> str:
-    """`said`, or at most `max_words` of its words around a span, with an ellipsis where something is missing."""
+    """`said`, or at most `max_words` of its words around a span, with an ellipsis where something is missing.
+
+    Of a longer span its end is kept: there stands what is told of something.
+    """
     words = said.split(" ")
     if len(words) <= max_words and len(said) <= _MAX_CHARS:
         return said
     first = max(0, min(said.count(" ", 0, around[0]) - max_words // 3, len(words) - max_words))
+    first = max(first, said.count(" ", 0, around[1]) + 1 - max_words)
     start = len(" ".join(words[:first])) + (1 if first else 0)
     short = " ".join(words[first : first + max_words])
     if len(short) > _MAX_CHARS:
@@ -116,21 +113,10 @@ def shortened(said: str, *, around: tuple[int, int], max_words: int = MAX_WORDS)
     return f"{chr(0x2026) if start else ''}{short.strip()}{chr(0x2026) if start + len(short) < len(said) else ''}"
 
 
-def _halves(said: str) -> list[str]:
-    """A long sentence, cut where another one is only joined to it."""
-    if said.count(" ") < _SPLIT_WORDS:
-        return [said]
-    halves: list[str] = []
-    start = 0
-    for joint in _JOINT.finditer(said):
-        if said.count(" ", start, joint.start()) + 1 < _LEAST_HALF or said.count(" ", joint.end()) + 1 < _LEAST_HALF:
-            continue
-        listed = _LISTED.search(said, start, joint.start())
-        if listed and listed[0].count(" ") <= _ITEM_WORDS:
-            continue
-        halves.append(said[start : joint.start()])
-        start = joint.end()
-    return [*halves, said[start:]]
+def _is_listed(clause: str, stop: int) -> bool:
+    """Whether what ends at `stop` is one of several things."""
+    listed = _LISTED.search(clause, 0, stop)
+    return listed is not None and listed[0].count(" ") <= _ITEM_WORDS
 
 
 def _without_lead(said: str) -> str:

@@ -19,7 +19,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
+from langchain_tiered_memory.summaries.facts.clauses import stated_by, trimmed
 from langchain_tiered_memory.summaries.facts.frames import frame_of
 from langchain_tiered_memory.summaries.facts.signs import LEAST_WEIGHT
 from langchain_tiered_memory.summaries.facts.statements import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-READER_VERSION = 8
+READER_VERSION = 9
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
@@ -123,7 +123,7 @@ def _correction(entry: Entry) -> Fact | None:
     return replace(fact_stated(entry.text, replace(stated, kind=kind), entry), weight=1.0, instead_of=numbers)
 
 
-def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what was spoken of
+def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with what was spoken of
     entry: Entry, *, goal: bool, asked: str
 ) -> tuple[list[Fact], str]:
     """The facts of one message, and what the question that it ends with is about."""
@@ -139,15 +139,13 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
             continue
         if (advises and not _PARTICULAR.search(piece.text)) or (quoted and not _IN_WORDS.search(piece.text)):
             continue
-        for clause in clauses(piece.text):
-            if announced:
-                clause, announced = f"{announced} {clause}", ""  # noqa: PLW2901 - one statement in two sentences
-            elif _only_announces(clause) or _AMOUNT.fullmatch(clause):
-                announced = clause
-                continue
-            stated = read_clause(clause, entry, about=about, listed=piece.kind == "item")
-            if stated is None:
-                continue
+        clause = stated_by(piece.text)
+        if announced and clause:
+            clause, announced = f"{announced} {clause}", ""  # one statement in two sentences
+        elif _only_announces(clause) or _AMOUNT.fullmatch(clause):
+            clause, announced = "", clause
+        stated = read_clause(clause, entry, about=about, listed=piece.kind == "item") if clause else None
+        if stated is not None:
             if goal and is_ask(stated.text):
                 stated, goal = replace(stated, kind="goal"), False
             if stated.weight >= LEAST_WEIGHT:

@@ -41,7 +41,7 @@ def test_what_stands_in_the_plan_is_the_same_whatever_is_said_and_less_beside_a_
     plan = ("history", "facts", "recent")
     assert [question.of(one) for one in plan[:2]] == [silent.of(one) for one in plan[:2]]
     assert asked.of("history") + asked.of("facts") < silent.of("history") + silent.of("facts")
-    assert question.stays == silent.stays == asked.stays == 2000
+    assert question.stays == silent.stays == asked.stays == 1600
 
 
 def test_where_two_modes_hold_the_plan_has_the_smaller_room_and_recall_that_of_the_first() -> None:
