@@ -77,6 +77,12 @@ def is_small_talk(entry: Entry) -> bool:
     return bool(said) and all(greets(piece.text) for piece in said)
 
 
+def _only_asks(text: str) -> bool:
+    """Whether all sentences of a passage ask: "Would you like more on this?" says nothing of what it is about."""
+    said = pieces(text)
+    return bool(said) and all(piece.text.rstrip().endswith(ASKS) for piece in said)
+
+
 def _is_code(entry: Entry) -> bool:
     """Whether an entry is code or tool output, which has a room of its own."""
     return entry.role == "tool" or entry.kind in ("code", "tool_output") or "```" in entry.text
@@ -98,7 +104,9 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], 
         total = max(len(entry.text), 1)
         pieces = tuple(
             PassageOffer(
-                score=score,
+                score=0.0
+                if entry.role == "assistant" and _only_asks(entry.text[passage.start : passage.stop])
+                else score,
                 tokens=POINTER_TOKENS + math.ceil(tokens * (passage.stop - passage.start) / total * 1.2),
             )
             for passage, score in zip(found.passages[one.sequence], one.passage_scores, strict=True)

@@ -63,7 +63,7 @@ _LEADS_TO = re.compile(
     re.IGNORECASE,
 )
 """What begins so states nothing before its comma."""
-_JOINS_ON = re.compile(r",? (?:and|but|or|so|plus)$")
+_JOINS_ON = re.compile(r",? (?:(?:and|but|or|so|plus)|(?:and|but)[.!]{1,3})$")
 _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 

@@ -38,6 +38,8 @@ from langchain_tiered_memory.types.records import Entry, Fact
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from langchain_tiered_memory.text.sentences import Piece
+
 
 READER_VERSION = 9
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
@@ -137,7 +139,7 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
     for piece, quoted in said:
         if piece.kind not in ("sentence", "item") or len(piece.text) > _MAX_LINE_CHARS:
             continue
-        if (advises and not _PARTICULAR.search(piece.text)) or (quoted and not _IN_WORDS.search(piece.text)):
+        if (advises and not _is_told(piece)) or (quoted and not _IN_WORDS.search(piece.text)):
             continue
         clause = stated_by(piece.text)
         if announced and clause:
@@ -159,6 +161,18 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
         found = [one for one in found if any(one is other for other in best)]
     read = [fact_stated(clause, stated, entry, quoted=quoted) for clause, stated, quoted in found]
     return read, about if asks else ""
+
+
+def _is_told(piece: Piece) -> bool:
+    """Whether a long answer tells something in a sentence: what it lists, labels or derives is advice."""
+    said = piece.text
+    in_prose = (
+        piece.kind == "sentence"
+        and not said.startswith("|")
+        and "**" not in said
+        and _IN_WORDS.search(said) is not None
+    )
+    return in_prose and _PARTICULAR.search(said) is not None
 
 
 def _only_announces(clause: str) -> bool:

@@ -92,7 +92,7 @@ def _replying(before: Entry | None, fact: Fact) -> str | None:
     if before is None or len(before.text) > BRIEF_CHARS:
         return None
     said = [one.text for one in _statements(before.text) if not one.is_code and not points_back(one.text)]
-    asked = [one for one in said if one.endswith(ASKS)]
+    asked = [one for one in said if one.endswith(ASKS) and _says(one)]
     told = asked or [one for one in said if _says(one)]
     if not told:
         return None

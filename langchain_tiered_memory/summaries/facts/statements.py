@@ -238,7 +238,8 @@ def _attribute(about: Phrase | None, found: Sequence[Phrase], clause: str, low: 
     if _MOVED_TO.search(clause):
         return "lives"
     told = _PROPERTY.search(low)
-    return _PROPERTIES.get(told[0], told[0]) if told else ""
+    names_subject = told is not None and about is not None and told[0] in about.words  # "in the end"
+    return _PROPERTIES.get(told[0], told[0]) if told and not names_subject else ""
 
 
 def _span(clause: str, about: Phrase | None, value: str, signs: frozenset[str]) -> tuple[int, int]:

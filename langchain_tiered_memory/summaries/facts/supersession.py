@@ -30,6 +30,7 @@ from langchain_tiered_memory.summaries.facts.values import (
     supposes,
     unit_of,
 )
+from langchain_tiered_memory.text.lexicon import COMMON
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import analyse
 
@@ -260,7 +261,7 @@ def _stance(text: str) -> _Stance:
         changes=announces_change(text),
         corrects=corrects(text),
         cancels=cancels(text),
-        denied=tuple(folded(one) for one in denied_values(text)),
+        denied=tuple(one for one in map(folded, denied_values(text)) if one not in COMMON),
         doubted=doubts(text),
         frame=frame_of(text),
     )
@@ -292,7 +293,7 @@ def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
     alike = [old for old in same if _says_otherwise(new, old) and not of_two(new.stance.frame, old.stance.frame)]
     if not stance.changes and not denied:
         return swapped
-    if not stance.corrects:
+    if new.shape == Shape.WORDS or not stance.corrects:
         alike = [old for old in alike if _takes_place(new, old)]
     if new.shape in (Shape.WORDS, Shape.NAME):
         alike = alike[-1:]

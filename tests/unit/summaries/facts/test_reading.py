@@ -70,6 +70,18 @@ def test_a_statement_is_not_cut_where_it_goes_on(text: str, stated: str | None) 
     assert first == (stated or text.partition(" They roast")[0])
 
 
+def test_a_long_answers_lists_labels_and_derivations_are_advice_and_no_facts() -> None:
+    lines = [
+        "**End Date**: May 15, 2024, then review the 3 budgets with Anna Lindqvist.",
+        "- Ask Anna Lindqvist about the 3 budgets of the ferry",
+        "| Internet | $100 |",
+        "\\( \\angle A = 40^\\circ \\)",
+    ]
+    told = "The harbour office of Piran opens at 9:30 on weekdays."
+    at_length = "\n".join([*lines, told, *("This is worth a thought." for _ in range(30))])
+    assert said(read_facts([entry(2, at_length, role="assistant")])) == [told]
+
+
 def test_what_leads_to_a_question_states_nothing() -> None:
     assert not said(read("And without Captain America, Iron Man and Black Widow, what is the team left with?"))
 

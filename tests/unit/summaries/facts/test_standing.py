@@ -77,5 +77,11 @@ def test_an_item_of_a_list_that_has_no_room_keeps_its_own_words() -> None:
     assert "555-0199" in found
 
 
+def test_a_greeting_is_no_question_that_a_statement_answers() -> None:
+    found = alone("For seven years at the harbour school.", "seven", before="Hey, how have you been doing lately?")
+    assert found is not None
+    assert "asked" not in found
+
+
 def test_what_was_decided_is_listed_whoever_they_are() -> None:
     assert alone("They decided to use Postgres for billing.", "Postgres") == "They decided to use Postgres for billing"

@@ -202,6 +202,18 @@ def test_two_properties_of_a_subject_stand_beside_each_other(one: str, other: st
     assert superseded(facts_of(one, other)) == {}
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("By the end of the game you know that you have all grown.", "Actually, in the end, I liked it even more."),
+        ("Finding little ways to make smarter choices in my diet added up.", "Changed my diet, and walked regularly."),
+        ("The cold doesn't usually make my hands hurt like this.", "It's not like we need the extra hands on deck."),
+    ],
+)
+def test_a_remark_on_one_word_of_a_sentence_without_a_value_takes_nothing_back(old: str, new: str) -> None:
+    assert superseded(facts_of(old, new)) == {}
+
+
 def test_a_correction_counts_within_one_message() -> None:
     old, new = facts_of("The api port is 8080. Correction: the api port is 8443, not 8080.")
     assert superseded([old, new]) == {old.id: new.id}
