@@ -13,7 +13,7 @@ def test_a_long_answers_closing_question_is_no_passage_of_it(sentences: int) -> 
     told = "The harbour ferry leaves for the northern island at 7:40 from pier four."
     filler = "Bring water, a hat and shoes that may get wet, and look at the weather before you set out. " * sentences
     closing = "Would you like more on when the harbour ferry leaves for the northern island?"
-    said = [HumanMessage("Tell me of it."), AIMessage(f"{told}\n\n{filler}\n\n{closing}"), HumanMessage("That will do.")]
+    said = [HumanMessage("Tell me."), AIMessage(f"{told}\n\n{filler}\n\n{closing}"), HumanMessage("That will do.")]
     with TieredMemory.open(None, embeddings=None) as memory:
         session = memory.session("s")
         session.add_messages(said)
