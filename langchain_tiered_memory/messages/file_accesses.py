@@ -165,7 +165,12 @@ def touches_of_call(call: RequestedCall, settings: FileSettings) -> tuple[FileTo
 
 def reads_alone(call: RequestedCall, touches: Collection[FileTouch], settings: FileSettings) -> bool:
     """Whether a call reads the files that it touches and does nothing else: its result is what they say."""
-    if not touches or any(touch.operation != "read" for touch in touches):
+    return looks_alone(call, touches, settings) and all(touch.operation == "read" for touch in touches)
+
+
+def looks_alone(call: RequestedCall, touches: Collection[FileTouch], settings: FileSettings) -> bool:
+    """Whether a call reads, searches or lists the files that it touches, and does nothing else."""
+    if not touches or any(touch.operation == "write" for touch in touches):
         return False
     is_shell = _operation(call.name, tuple(settings.tools.items())) is None
     return not is_shell or all(only_reads(command) for command in _commands(call))

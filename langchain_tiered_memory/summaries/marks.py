@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 TOOL_MARK = "[tool]"
 """Stands before what a program or a web page said, at every level: it is a find, not anybody's wish or word."""
 
+WAITING = "call "
+"""Before a call that waits for its result."""
 STILL_OPEN, SAID = "Still open: ", "Also said: "
 TOOL_SAID = f"{TOOL_MARK} also said: "
 RULES = "extractive"

@@ -38,9 +38,17 @@ _LEANS = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END = re.compile(r"[;,\u2014\u2013\uff0c\uff1b\u3001](?=\s)|\s\u2013(?=\s)|\s\u2014(?=\s)|\)(?=\s)")
-_NUMBERED = re.compile(r"[ \t]{0,10}(?P<line>\d{1,6})(?:\u2192|\t|: )[ \t]{0,80}")
-_FOUND_IN = re.compile(r"(?P<path>[\w./@+-]{1,200}\w)[:-](?P<line>\d{1,6})[:-]")
+_OF_A_FILE = re.compile(
+    r"[ \t]{0,10}\d{1,6}(?:\u2192|\t|: )|(?=[\w@+-]{0,200}[./])(?!\d)[\w./@+-]{1,200}\w[:-]\d{1,6}[:-]"
+)
+"""How a line begins that a program shows of a file: with its number, behind the file's name or alone."""
 _MARKS = re.compile(r"(?:[#>*\u2022-]{1,6}[ \t]+){1,3}")
+_NOTE = re.compile(
+    r"\[[^\[\]\s]{1,20} [^\[\]\s]{1,20} [^\[\]\n]{1,400}\]"
+    r"|<(?P<name>[a-z]{1,20}(?:-[a-z]{1,20}){1,4})>[^<>\n]{0,400}</(?P=name)>"
+)
+"""A note of several words in brackets, of a picture or a sound that stood there, or a field that a program filled in:
+nobody said it."""
 _MAX_JSON_CHARS = 60_000
 _TAG = re.compile(
     r"</?(?:a|b|br|button|center|code|div|em|h[1-6]|hr|i|img|input|li|link|meta|ol|p|path|pre|section|small|span|strong"
@@ -67,32 +75,23 @@ def statements(text: str) -> list[Statement]:
 
 
 def shown_lines(text: str) -> list[str]:
-    """The lines of what a program printed: no tags and marks, a file's name once, objects as their fields."""
+    """The lines of what a program printed: no tags and marks, no numbered lines of a file, objects as their fields."""
     if text.lstrip()[:1] in ("{", "["):
         fields = _fields(text)
         if fields:
             return fields
     lines: list[str] = []
-    paths = set[str]()
     for piece in pieces(text):
         if piece.kind == "code":
             lines += (" ".join(line.split()) for line in piece.text.splitlines()[1:-1])
-            continue
-        line = piece.text
-        found = _FOUND_IN.match(line)
-        if found and ("/" in found["path"] or "." in found["path"]) and not found["path"][0].isdigit():
-            known = found["path"] in paths
-            paths.add(found["path"])
-            place = found["line"] if known else f"{found['path']} {found['line']}"
-            rest = line[found.end() :].strip()
-        else:
-            number = _NUMBERED.match(line)
-            place = number["line"] if number else ""
-            rest = line[number.end() :] if number else line
-        rest = " ".join(plain(_TAG.sub("", _MARKS.sub("", rest, count=1))).split())
-        if any(char.isalnum() for char in rest):
-            lines.append(f"{place}: {rest}" if place else rest)
+        elif not _OF_A_FILE.match(piece.text):
+            lines.append(" ".join(plain(_TAG.sub("", _MARKS.sub("", piece.text, count=1))).split()))
     return [line for line in lines if any(char.isalnum() for char in line)]
+
+
+def without_notes(text: str) -> str:
+    """What somebody said in `text`, without notes of what stood there."""
+    return _NOTE.sub(" ", text) if "[" in text or "<" in text else text
 
 
 def _fields(text: str) -> list[str]:

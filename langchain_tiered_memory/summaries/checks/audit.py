@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
-from langchain_tiered_memory.summaries.marks import CODE, SAID, STILL_OPEN, TOOL_MARK, date_of
+from langchain_tiered_memory.summaries.marks import CODE, SAID, STILL_OPEN, TOOL_MARK, WAITING, date_of
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, is_call
 from langchain_tiered_memory.summaries.writers.extractive_render import line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
     from langchain_tiered_memory.summaries.writers.ranking import Unit
 
-_CALL = "call "
 _WORTH = {"user": 4.0, "assistant": 2.0}
 _OTHERS_WORTH = 3.0
 _MAX_CHARS = 400_000  # of all sources together that are looked at
@@ -84,7 +83,7 @@ def _missing(text: str, job: CondenseJob, *, decided: bool, in_statements: bool)
     """Lines that tell what `text` does not, the most important first."""
     whole = folded(text)
     for source in job.sources:
-        yield from (f"{STILL_OPEN}{_CALL}{call}" for call in source.open_calls if folded(call) not in whole)
+        yield from (f"{STILL_OPEN}{WAITING}{call}" for call in source.open_calls if folded(call) not in whole)
     said = [unit for unit in units_of(job) if not _is_in_a_call(unit, job)]
     units = [unit for unit in said if _is_understood(unit)]
     terms = frozenset(analyse(text))
@@ -145,7 +144,7 @@ def _is_left_open(unit: Unit, job: CondenseJob, *, calls_alone: bool) -> bool:
     """Whether somebody said that something is open, or a call waited; of what summaries tell, the last may still."""
     if job.level > 1 and unit.source < len(job.sources) - 1:
         return False
-    waits = unit.kind == "open" and unit.text.startswith(_CALL)
+    waits = unit.kind == "open" and unit.text.startswith(WAITING)
     if waits or calls_alone:
         return waits
     return _is_understood(unit) and cues.QUESTION.search(cues.lowered(unit.text)) is not None

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.content_blocks import requested_calls
+from langchain_tiered_memory.messages.file_accesses import looks_alone, touches_of_call
 from langchain_tiered_memory.messages.groups import unfinished_calls
 from langchain_tiered_memory.messages.ingest import passage_drafts
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.sql.schema import storable
 from langchain_tiered_memory.summaries.checks.measures import information_loss
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.outcomes import FailureReason
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 
@@ -217,6 +221,7 @@ def _wait_seconds(runtime: Runtime, summary: Summary) -> float:
 def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceText, ...]:
     same = near_duplicates([entry.text for entry in entries]) if runtime.settings.tree.semantic_deduplication else {}
     waiting = unfinished_calls(entries)
+    looks = frozenset(call for entry in entries if entry.calls for call in _looks(entry, runtime.settings.files))
     return tuple(
         SourceText(
             id=entry.id,
@@ -229,9 +234,17 @@ def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceTe
             kind=entry.kind,
             same_as=entries[same[position]].id if position in same else None,
             open_calls=waiting.get(entry.id, ()),
+            quotes_files=entry.answers in looks,
         )
         for position, entry in enumerate(entries)
     )
+
+
+def _looks(entry: Entry, settings: FileSettings) -> Iterator[str]:
+    """Ids of the calls of a message that only look at files."""
+    for call in requested_calls(message_or_stand_in(entry)[0]):
+        if call.id is not None and looks_alone(call, touches_of_call(call, settings), settings):
+            yield call.id
 
 
 def _summary_sources(below: Sequence[Summary]) -> tuple[SourceText, ...]:

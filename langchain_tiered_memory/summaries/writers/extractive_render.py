@@ -102,6 +102,7 @@ class Form:
     def written(self, units: Sequence[Unit]) -> str:
         """The text of `units`, which are in the order of the job."""
         blocks = [self._overview] if self._overview else []
+        units = [unit for unit in units if unit.told.rstrip(".") not in self._overview]
         if self._flat:
             return "\n".join([*blocks, *(line_of(run, marks_open=True) for run in _runs(units))])
         homes = {self._home.get(unit.kind, 0) for unit in units}

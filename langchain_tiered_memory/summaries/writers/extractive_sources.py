@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from dataclasses import replace
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import (
@@ -19,6 +18,7 @@ from langchain_tiered_memory.summaries.marks import (
     SPOKEN,
     STILL_OPEN,
     TOOL_MARK,
+    WAITING,
     date_of,
     without_marks,
 )
@@ -29,7 +29,15 @@ from langchain_tiered_memory.summaries.writers.sections import Item, ItemKind, r
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
 from langchain_tiered_memory.text.sentences import ASKS
-from langchain_tiered_memory.text.statements import MAX_CHARS, Statement, clause_cut, plain, shown_lines, statements
+from langchain_tiered_memory.text.statements import (
+    MAX_CHARS,
+    Statement,
+    clause_cut,
+    plain,
+    shown_lines,
+    statements,
+    without_notes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +46,7 @@ if TYPE_CHECKING:
 
 _ROLES = frozenset({"user", "assistant", "tool", "system", "other"})
 _TOOL_SEPARATOR = "; "
-_BYGONE_WEIGHT = 0.3  # a question that ended an earlier stretch: the conversation went on
+_BYGONE_WEIGHT = 0.3  # a question or a call that ended an earlier stretch: the conversation went on
 
 _BULLET = re.compile(r"[-*+] ")
 
@@ -67,7 +75,8 @@ def units_of_summary(source: SourceText, index: int, participants: Sequence[str]
 def _closed(unit: Unit, *, is_last: bool) -> Unit:
     if unit.kind != "open" or is_last or cues.QUESTION.search(cues.lowered(unit.text)):
         return unit
-    return replace(unit, kind="point", weight=_BYGONE_WEIGHT) if unit.text.endswith(ASKS) else unit
+    bygone = unit.text.endswith(ASKS) or unit.text.startswith(WAITING)
+    return replace(unit, kind="point", weight=_BYGONE_WEIGHT) if bygone else unit
 
 
 def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Unit, bool, bool]]:
@@ -130,7 +139,6 @@ def speakers_of(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 _MAX_CODE_CHARS = 160
-_MAX_NAME_LINES = 6
 _COMMAND_LINES = 3  # a block of no more lines and no definition is a command
 _MAX_BLOCK_CHARS = 6000
 _MAX_WRITTEN = 8  # of a message's calls, texts of several lines
@@ -154,7 +162,6 @@ _DEFINITION = re.compile(
     r"|(?:CREATE TABLE|create table) ++[\w.]).*",
     re.MULTILINE,
 )
-_PLACE = re.compile(r"^\d{1,6}: ")  # the same line at another place of a file is no other line
 
 
 def units_of(job: CondenseJob) -> Iterator[Unit]:
@@ -162,8 +169,7 @@ def units_of(job: CondenseJob) -> Iterator[Unit]:
     told = set[tuple[str, bool]]()
     made = _of_messages(job.sources) if job.level == 1 else _of_summaries(job)
     for source, unit in made:
-        # A person's word is not a tool's.
-        key = (_PLACE.sub("", unit.text).casefold(), unit.speaker.startswith(TOOL_MARK))
+        key = (unit.text.casefold(), unit.speaker.startswith(TOOL_MARK))  # a person's word is not a tool's
         if key in told and not unit.asked:
             continue
         told.add(key)
@@ -223,11 +229,9 @@ def _tells_alone(unit: Unit) -> bool:
 
 def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Unit]]:
     """Statements, each question with the answer that the next message gives."""
-    read = [
-        (source, list(_of_message(source, index)))
-        for index, source in enumerate(sources)
-        if source.same_as is None and source.text
-    ]
+    shown = [(source, index) for index, source in enumerate(sources) if source.same_as is None and source.text]
+    said = [one for one in shown if not one[0].quotes_files] or shown
+    read = [(source, list(_of_message(source, index))) for source, index in said]
     for place, (_, units) in enumerate(read):
         asked = _last_question(units)
         if asked is None:
@@ -306,9 +310,10 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
     for place, one in enumerate(said[:_MAX_STATEMENTS]):
         if one.is_code:
             block = "\n".join(one.text.splitlines()[1:-1])
-            yield from (replace(code, text=f"{CODE}{quoted}") for quoted in _quoted_code(block))
+            if quoted := _quoted_code(block):
+                yield replace(code, text=f"{CODE}`{quoted}`")
             continue
-        shown = _shortened(one.text)
+        shown = _shortened(one.text if source.role == "tool" else without_notes(one.text).strip())
         if not any(char.isalnum() for char in shown):
             continue
         low = cues.lowered(shown)
@@ -319,7 +324,8 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
         yield Unit(shown, _message_kind(shown, source), index, 0.0, speaker=speaker, when=when, weight=weight)
     yield from (replace(code, text=call, weight=_CALL_WEIGHT) for call in calls)
     for document in written[:_MAX_WRITTEN]:
-        yield from (replace(code, text=f"{CODE}{quoted}") for quoted in _quoted_code(document))
+        if quoted := _quoted_code(document):
+            yield replace(code, text=f"{CODE}`{quoted}`")
 
 
 def _message_kind(text: str, source: SourceText) -> ItemKind:
@@ -329,16 +335,13 @@ def _message_kind(text: str, source: SourceText) -> ItemKind:
     return "technical" if kind == "point" and (PATH.search(text) or SYMBOL.search(text)) else kind
 
 
-def _quoted_code(block: str) -> list[str]:
-    """What a block of code defines, or a command whole; then the names in it, a line full at a time."""
+def _quoted_code(block: str) -> str:
+    """What a block of code defines, or a command whole; else nothing."""
     block = block[:_MAX_BLOCK_CHARS]
     defined = [match[0].strip().rstrip("{:").strip() for match in _DEFINITION.finditer(block)]
     lines = [line.strip() for line in block.splitlines() if line.strip()]
     shown = defined or (lines if len(lines) <= _COMMAND_LINES else [])
-    head = "; ".join(shown)[:_MAX_CODE_CHARS]
-    names = [name for name in dict.fromkeys(match[0] for match in SYMBOL.finditer(block)) if name not in head]
-    named = wrap(", ".join(names), _MAX_CODE_CHARS)[:_MAX_NAME_LINES] if shown != lines else []
-    return [*([f"`{head}`"] if head else []), *(f"with {line.rstrip(',')}" for line in named)]
+    return "; ".join(shown)[:_MAX_CODE_CHARS]
 
 
 def _shortened(text: str) -> str:

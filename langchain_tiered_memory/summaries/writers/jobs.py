@@ -45,6 +45,8 @@ class SourceText:
     """Time of the first message under a summary, in seconds since the epoch."""
     open_calls: tuple[str, ...] = ()
     """Tool calls of this message without a result, in words."""
+    quotes_files: bool = False
+    """Whether it is the result of a call that only looked at files: their words, which nobody here said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

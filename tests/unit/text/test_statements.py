@@ -31,11 +31,10 @@ def test_a_row_of_a_table_is_told_by_its_cells() -> None:
     assert texts("| port | 8443 |\n|---|---|\n| host | lund |") == ["port: 8443", "host: lund"]
 
 
-def test_what_a_program_printed_loses_its_marks_but_not_its_places() -> None:
-    assert shown_lines("   12\u2192<h1>Title</h1>\na/b.py:7:x = 1\na/b.py:9:y = 2") == [
-        "12: Title",
-        "a/b.py 7: x = 1",
-        "9: y = 2",
+def test_what_a_program_printed_loses_its_marks_and_the_numbered_lines_of_files() -> None:
+    assert shown_lines("<h1>Title</h1>\n   12\u2192x = 0\na/b.py:7:x = 1\nb.py-9-y = 2\n10:45 is the time") == [
+        "Title",
+        "10:45 is the time",
     ]
     assert shown_lines('[{"id": 4, "to": {"city": "Lund"}}]') == ["id 4", "to: city Lund"]
 

@@ -47,6 +47,7 @@ def test_what_the_prose_states_is_not_said_again() -> None:
         "Here it is!",
         "That's so sweet of you.",
         "[shares an image: a photo of a lamp on a table]",
+        "<local-command-stdout>Connected to Visual Studio Code.</local-command-stdout>",
         "You really shine.",
         "I'm gonna keep it up.",
         "Laughter brings joy.",
