@@ -1,7 +1,7 @@
 """What is offered to a filling: what is ranked with its price, without small talk, both halves of an exchange together.
 
 A quote is read far from where it was said. So a short reply takes the question that it answers along, and a question
-its reply; and who only greets, thanks or agrees gives the room to who tells something.
+its reply; and who only greets, thanks or agrees is not quoted, however well the name of the speaker matches.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.recall.ranking import RankedEntry
     from langchain_tiered_memory.types.records import Entry
 
-_NEAR_BEST = 0.35
-"""Of the best score: what scores so much is quoted whatever it says."""
 _OF_OTHER_HALF = 0.5
 """Of its score, what one half of an exchange lends the other: before what scores clearly less, behind what answers."""
 _LONGEST_TALK = 400
@@ -43,10 +41,7 @@ def mended(
         hidden: All that is out of sight, by number.
     """
     by_seq = {one.sequence: one for one in offers}
-    least = _NEAR_BEST * max((one.score for one in offers), default=0.0)
-    talk = {seq for seq in shown if by_seq[seq].score < least and is_small_talk(found.entries[seq])}
-    if len(shown) == len(offers):
-        talk = set()  # nobody waits for its room
+    talk = {seq for seq in shown if is_small_talk(found.entries[seq])}
     for seq in sorted(shown):
         other = None if seq in talk else _other_half(found, seq, hidden)
         if other is None:

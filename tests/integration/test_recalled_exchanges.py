@@ -1,4 +1,4 @@
-"""Recall quotes both halves of an exchange, and leaves out who only greets where others wait for the room."""
+"""Recall quotes both halves of an exchange, and leaves out who only greets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def quoted(*messages: BaseMessage, asked: str, room: int) -> str:
 
 @pytest.mark.parametrize(
     "brief",
-    [HumanMessage("Allergic to peanuts."), AIMessage("```\npytest -q allergic\n```"), HumanMessage("Wow, allergic!")],
+    [HumanMessage("Allergic to peanuts."), AIMessage("```\npytest -q allergic\n```")],
 )
 def test_what_is_brief_is_quoted_where_room_is_free(brief: BaseMessage) -> None:
     text = quoted(HumanMessage(DINNER), AIMessage("Noted."), *talk(3), brief, *talk(3), asked=ASKED, room=2000)
@@ -40,6 +40,13 @@ def test_a_greeting_leaves_its_room_to_what_tells_something() -> None:
     greetings = [HumanMessage(f"Hey Maria Gonzalez! Good to see you {'again ' * n}") for n in range(6)]
     text = quoted(HumanMessage(DINNER), *talk(2), *greetings, *talk(2), asked=ASKED, room=110)
     assert DINNER in text
+
+
+def test_who_only_thanks_is_not_quoted_though_room_is_free() -> None:
+    said = (HumanMessage(text, name="Jon") for text in ("I was in Rome last week.", "Thanks!", "Thanks, Gina!"))
+    text = quoted(*said, *talk(3), asked="Which week did Jon say thanks for?", room=2000)
+    assert "Rome" in text
+    assert "Thanks" not in text
 
 
 def test_a_question_brings_its_reply_however_alike_that_is() -> None:
