@@ -43,10 +43,6 @@ _WORDED = {
         "appointment diagnosed"
     ),
 }
-_SOMEBODY = word_set(
-    "i we my our he she his her i'm i've i'd i'll we're we've we'd we'll he's he'd he'll she's she'd she'll"
-)
-_OPENING_WORDS = 3
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _SHAPED = {"decision": cues.DECISION, "constraint": cues.CONSTRAINT}
 
@@ -60,10 +56,8 @@ WEIGHTS: dict[str, float] = {
     "settles": 0.6,
     "decision": 0.6,
     "restricts": 0.5,
-    "constraint": 0.5,
     "personal": 0.4,
     "wide subject": 0.2,
-    "of somebody": 0.2,
     "second person": -0.6,
     "tells little": -0.5,
     "praises": -0.7,
@@ -98,12 +92,9 @@ _LONG_CHARS = 4
 
 def worded(low: str) -> set[str]:
     """Signs in the wording of a clause in lower case."""
-    said = _WORD.findall(low.replace("\u2019", "'"))
-    words = frozenset(said)
+    words = frozenset(_WORD.findall(low.replace("\u2019", "'")))
     found = {name for name, cue in _WORDED.items() if words & cue}
     found.update(name for name, pattern in _SHAPED.items() if pattern.search(low))
-    if not _SOMEBODY.isdisjoint(said[:_OPENING_WORDS]):
-        found.add("of somebody")
     if cues.ORDER.match(low):
         found.add("constraint")
     if "constraint" in found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,9 @@ SIMILARITY = 0.8
 """Jaccard similarity of terms from which two facts with one value are told once."""
 _COMMON_TERMS = frozenset(analyse(" ".join(COMMON)))
 """Words that are rare only by chance: what they say is common."""
+_PAIR = 2
+_FIGURE = re.compile(r"\d[\d.,:/-]{0,20}")
+_DIGITS = re.compile(r"\d+")
 _KEYS = 3
 _DAY_TOKENS = 6
 """Of a line with a date, about: the first fact of a day takes it along."""
@@ -154,22 +158,32 @@ def _worths(facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mappin
 def _said_later(
     facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mapping[str, int]
 ) -> Iterator[tuple[int, int]]:
-    """Places of facts with a value, each with that of a later one that settles another value and shares a seldom word.
+    """Places of facts with a value, each with that of a later one that has another value and shares a seldom word.
 
-    The later one may take the place of the earlier, in whatever words, so it is shown before it. The last come first.
+    The later one settles something, or these two alone have the word, and figures of one form: "the train gets in at
+    14:05", "her train, it's 15:40 now". It may take the place of the earlier, in whatever words, so it is shown before
+    it. The last come first.
     """
     holders: dict[str, list[int]] = {}
+    settles = [("settles" in read(fact.text).signs) for fact in facts]
+    forms = [_form_of(fact.value) for fact in facts]
     for place in range(len(facts) - 1, -1, -1):
         fact = facts[place]
         if fact.by_model or not fact.value:
             continue
-        few = [term for term in terms[place] - _COMMON_TERMS if 1 < seen[term] <= _SELDOM]
-        for later in {one for term in few for one in holders.get(term, ())}:
-            if facts[later].value != fact.value and facts[later].seq > fact.seq:
-                yield place, later
-        if "settles" in read(fact.text).signs:
-            for term in few:
-                holders.setdefault(term, []).append(place)
+        about = terms[place] - _COMMON_TERMS - frozenset(analyse(fact.value))
+        for term in [term for term in about if 1 < seen[term] <= _SELDOM]:
+            for later in holders.get(term, ()):
+                is_pair = seen[term] == _PAIR and forms[place] and forms[place] == forms[later]
+                if (settles[later] or is_pair) and facts[later].value != fact.value and facts[later].seq > fact.seq:
+                    yield place, later
+            holders.setdefault(term, []).append(place)
+
+
+def _form_of(value: str) -> str:
+    """The form of a value that is a figure: "14:05" has that of "9:30"; empty for any other."""
+    figure = _FIGURE.match(value)
+    return _DIGITS.sub("0", figure[0]) if figure else ""
 
 
 def _is_part(place: int, other: int, facts: Sequence[Fact], terms: Sequence[frozenset[str]]) -> bool:
