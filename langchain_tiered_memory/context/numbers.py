@@ -114,9 +114,8 @@ class Numbers:
     giant_tokens: Annotated[int, Told("tokens", 32, 100_000, "chosen")] = 2000
     """A tool output that is larger, and larger ..."""
     giant_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.5
-    """... than this, is masked when room is needed, once the model has seen it ..."""
-    giant_keep_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
-    """... down to its head and tail in so much."""
+    """... than this, is masked when room is needed, once the model has seen it, down to its head and tail in half of
+    that."""
     mask_keep_tokens: Annotated[int, Told("tokens", 0, 2000, "chosen")] = 60
     """What stays of an output that was repeated or replaced."""
     mask_batch_share: Annotated[float, Told("of the limit", 0, 1, "chosen")] = 0.1
@@ -181,8 +180,6 @@ class Numbers:
     """Taken for the growth of a turn while there was none."""
     least_gain: Annotated[int, Told("tokens", 0, 500, "chosen")] = 16
     """A mask, or a pointer to what is said above, that frees less is not worth its line."""
-    repeat_least_tokens: Annotated[int, Told("tokens", 8, 1000, "chosen")] = 64
-    """A repeated reading that is shorter stays: a pointer takes about thirty, and sends the model elsewhere."""
     own_sections_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.5
     """All registered sections together: the conversation itself needs the rest."""
     least_said_tokens: Annotated[int, Told("tokens", 1, 100, "chosen")] = 10

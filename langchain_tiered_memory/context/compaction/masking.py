@@ -147,8 +147,8 @@ def _candidates(
     for entry in outputs:
         if entry.seq in twins and entry.seq < last_look[twins[entry.seq]]:
             yield from _mask(entry, "replaced", NUMBERS.mask_keep_tokens)
-    giant = max(NUMBERS.giant_tokens, round(NUMBERS.giant_share * limit))
-    keep = max(NUMBERS.mask_keep_tokens, round(NUMBERS.giant_keep_share * limit))
+    share = round(NUMBERS.giant_share * limit)
+    giant, keep = max(NUMBERS.giant_tokens, share), max(NUMBERS.mask_keep_tokens, share // 2)
     for entry in outputs:
         if entry.tokens > giant:
             yield from _mask(entry, "giant", keep)

@@ -107,7 +107,7 @@ def repeated_reads(
             continue
         if any(one.look.call == look.call and not _says(one, look, text) for one in standing):
             standing = [one for one in standing if not _concerns(one.look, look.paths)]
-        if entry.tokens < NUMBERS.repeat_least_tokens or entry.seq in not_whole or entry.id in reworded:
+        if entry.tokens < NUMBERS.least_gain or entry.seq in not_whole or entry.id in reworded:
             continue
         above = next((one for one in reversed(standing) if _says(one, look, text)), None)
         if above is None or entry.pinned:
@@ -180,7 +180,7 @@ def _with_their_calls(entries: Sequence[Entry], settings: FileSettings, known: d
     """
     ends: dict[str, list[str]] = {}
     for entry in entries:
-        if entry.answers is not None and entry.tokens >= NUMBERS.repeat_least_tokens:
+        if entry.answers is not None and entry.tokens >= NUMBERS.least_gain:
             ends.setdefault(entry.text[-_END_CHARS:], []).append(entry.answers)
     equal = {call for calls in ends.values() if len(calls) > 1 for call in calls}
     if not equal:

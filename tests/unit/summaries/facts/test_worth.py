@@ -92,6 +92,25 @@ def test_an_old_value_is_not_shown_where_what_took_its_place_has_no_room() -> No
     assert said(chosen_facts(facts[:1], room=20, count_text=words)) == [facts[0].text]
 
 
+@pytest.mark.parametrize(
+    ("older", "later"),
+    [
+        ("Grandma's train gets in at 14:05.", "It seems that her train of that Friday evening pulls in at 15:40."),
+        ("The invoice is 1,280 euros.", "After all that writing to and fro the invoice came down to 1,190."),
+    ],
+)
+def test_a_figure_is_not_shown_where_a_later_one_of_its_form_has_no_room(older: str, later: str) -> None:
+    facts = facts_of(older, later)
+    assert said(chosen_facts(facts, room=14, count_text=words)) == []
+    assert facts[1] in chosen_facts(facts, room=99, count_text=words)
+    assert said(chosen_facts(facts[:1], room=14, count_text=words)) == [older]
+
+
+def test_figures_of_another_form_take_nothing_s_place() -> None:
+    facts = facts_of("Grandma's train gets in at 14:05.", "It seems that this train of hers is made up of 12 coaches.")
+    assert said(chosen_facts(facts, room=14, count_text=words)) == [facts[0].text]
+
+
 def test_a_seldom_word_is_worth_more_than_the_wording_of_a_fact() -> None:
     around = facts_of(*(f"We decided on {number} chairs for the hall." for number in range(20, 40)))
     rare = facts_of("She cannot have peanuts, hospital last time.", first=90)
