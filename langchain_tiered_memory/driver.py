@@ -296,6 +296,15 @@ def off_loop_twin(verb: Verb[Owner, P, T]) -> Twin[Owner, P, T]:
     return _as_twin_of(verb, called)
 
 
+def off_loop_function(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The async form of a public function that blocks."""
+
+    async def called(*args: P.args, **named: P.kwargs) -> T:
+        return await off_loop(call, *args, **named)
+
+    return _as_twin_of(call, called)
+
+
 def flow_twin(
     verb: Verb[Owner, P, T],
     flow: Callable[[Owner], Callable[..., Flow[T]]],
@@ -310,7 +319,7 @@ def flow_twin(
     return _as_twin_of(verb, called)
 
 
-def _as_twin_of(verb: Verb[Owner, P, T], twin: Twin[Owner, P, T]) -> Twin[Owner, P, T]:
+def _as_twin_of(verb: Callable[P, T], twin: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
     """`twin` under the name of `verb` with an `a` in front, and with its signature."""
     name = verb.__name__
     twin.__name__ = f"a{name}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.conversations.reading import open_conversations
 from langchain_tiered_memory.conversations.turns import Conversation, ImportReport, Refused, Turn
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import off_loop_function
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - read at the border
 from langchain_tiered_memory.reports import Progress
@@ -77,16 +77,7 @@ def import_conversations(
     return ImportReport(added=added, refused=tuple(refused))
 
 
-@checked()
-async def aimport_conversations(
-    memory: TieredMemory,
-    path: FilePath,
-    *,
-    session_id: SessionId | None = None,
-    progress: Callable[[Progress], object] | None = None,
-) -> ImportReport:
-    """See `import_conversations`."""
-    return await off_loop(import_conversations, memory, path, session_id=session_id, progress=progress)
+aimport_conversations = off_loop_function(import_conversations)
 
 
 def add_conversation(

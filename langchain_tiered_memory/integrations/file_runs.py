@@ -113,10 +113,7 @@ class _Runs:
 
     def of(self, config: RunnableConfig) -> Run:
         """The run that was begun, or one that nobody began: the files are the same."""
-        place = place_of(config, self._user_key)
-        with self._lock:
-            begun = self._begun.get((place.session_id, place.user))
-        return begun if begun is not None else self._new(place)
+        return self._known(config, self._begun.get)
 
     def taken_up(self, config: RunnableConfig, *, anew: bool = False) -> Run:
         """The session's run, gone on with where there is one; `anew`: in its place."""
@@ -129,9 +126,12 @@ class _Runs:
 
     def let_go(self, config: RunnableConfig) -> Run:
         """The run that was taken up, for whoever leaves or ends it; else what there is of it."""
+        return self._known(config, lambda key: self._begun.pop(key, None))
+
+    def _known(self, config: RunnableConfig, look: Callable[[tuple[str, str | None]], Run | None]) -> Run:
         place = place_of(config, self._user_key)
         with self._lock:
-            begun = self._begun.pop((place.session_id, place.user), None)
+            begun = look((place.session_id, place.user))
         return begun if begun is not None else self._new(place)
 
     def _new(self, place: Place) -> Run:

@@ -21,6 +21,7 @@ from langchain_core.runnables.config import run_in_executor
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.conversations.annotated import listed_conversation
 from langchain_tiered_memory.conversations.turns import Located
+from langchain_tiered_memory.driver import off_loop_function
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.integrations.legacy.turns import their_own
 from langchain_tiered_memory.messages.codec import coerce, encode
@@ -122,13 +123,10 @@ def to_openai(session: Session) -> list[dict[str, Any]]:
     Args:
         session: The session to read.
     """
-    return _rows_of_messages(session.messages())
+    return [row for message in session.messages() for row in _rows(message)]
 
 
-@checked()
-async def ato_openai(session: Session) -> list[dict[str, Any]]:
-    """See `to_openai`."""
-    return await run_in_executor(None, _rows_of_messages, await session.amessages())
+ato_openai = off_loop_function(to_openai)
 
 
 @checked()
@@ -163,19 +161,13 @@ def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:
         said = _messages_of_rows(given)
     else:
         said = [(coerce(one), None) for one in given]
-    return [
-        (_named(message, number, label), moment)
-        for number, (message, moment) in enumerate(said)
-        if their_own([message])
-    ]
-
-
-def _named(message: BaseMessage, place: int, label: str) -> BaseMessage:
-    (whole,) = their_own([message])
-    if whole.id:
-        return whole
-    identity = json.dumps([label, place, encode(whole).digest])
-    return whole.model_copy(update={"id": f"in-{hashlib.sha256(identity.encode('ascii')).hexdigest()[:32]}"})
+    arrived: list[_Arrived] = []
+    for place, (message, moment) in enumerate(said):
+        for whole in their_own([message]):
+            identity = json.dumps([label, place, encode(whole).digest])
+            own = whole.id or f"in-{hashlib.sha256(identity.encode('ascii')).hexdigest()[:32]}"
+            arrived.append((whole.model_copy(update={"id": own}), moment))
+    return arrived
 
 
 def _batches(arrived: Sequence[_Arrived]) -> Iterable[Sequence[_Arrived]]:
@@ -249,11 +241,6 @@ def _messages_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[BaseMessa
     ]
 
 
-def _rows_of_messages(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-    """OpenAI-style dicts, ids included. A call that could not be parsed is one with the arguments that it had."""
-    return [row for message in messages for row in _rows(message)]
-
-
 def _in_parts(row: Mapping[str, Any]) -> dict[str, Any]:
     """A message that was dumped whole (`{"type": "human", "content": ...}`) as `{"type": ..., "data": ...}`."""
     if "content" not in row or "type" not in row or row.keys() & {"role", "message", "data", "fields"}:
@@ -285,20 +272,18 @@ def _completed(message: BaseMessage, row: Mapping[str, Any]) -> BaseMessage:
 
 
 def _rows(message: BaseMessage) -> list[dict[str, Any]]:
+    """OpenAI-style dicts, ids included. A call that could not be parsed is one with the arguments that it had."""
     try:
         rows = convert_to_openai_messages([message], include_id=True)
     except (ValueError, KeyError, TypeError):  # LangChain refuses the message for a block that OpenAI has no form for
         rows = convert_to_openai_messages([message.model_copy(update={"content": str(message.text)})], include_id=True)
     if isinstance(message, AIMessage):
-        calls = [_raw_call(call) for call in message.invalid_tool_calls]
-        if calls:
-            rows[0]["tool_calls"] = [*rows[0].get("tool_calls", ()), *calls]
+        for call in message.invalid_tool_calls:
+            function = {"name": call.get("name") or "", "arguments": call.get("args") or ""}
+            rows[0].setdefault("tool_calls", []).append(
+                {"type": "function", "id": call.get("id") or "", "function": function}
+            )
         legacy = message.additional_kwargs.get("function_call")
         if legacy and "tool_calls" not in rows[0]:
             rows[0]["function_call"] = dict(legacy)
     return list(rows)
-
-
-def _raw_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = {"name": call.get("name") or "", "arguments": call.get("args") or ""}
-    return {"type": "function", "id": call.get("id") or "", "function": function}

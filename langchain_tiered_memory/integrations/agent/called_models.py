@@ -1,9 +1,7 @@
 """Which models an agent really calls, and with what: middlewares behind the memory's may change model and request.
 
 What others add is seen in the request that the model got; what the provider counts besides is learnt from its
-refusals. Both are set aside from the next request on, by session, track and model.
-
-What others add behind the memory is learnt from earlier requests, and left free in the next (`Aside`).
+refusals. Both are set aside from the next request on, by session, track and model (`Aside`).
 """
 
 from __future__ import annotations
@@ -11,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables.config import merge_configs
 
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.stream_events import under
@@ -129,17 +128,8 @@ class CalledModels(BaseCallbackHandler):
 def watched(config: RunnableConfig, called: CalledModels) -> Iterator[None]:
     """Call a model inside with the caller's callbacks, and note which it was."""
     called.calls.clear()
-    with under(_with(config, called)):
+    with under(merge_configs(config, {"callbacks": [called]})):
         yield
-
-
-def _with(config: RunnableConfig, handler: BaseCallbackHandler) -> RunnableConfig:
-    callbacks = config.get("callbacks")
-    if isinstance(callbacks, BaseCallbackManager):
-        callbacks = callbacks.copy()
-        callbacks.add_handler(handler, inherit=True)
-        return cast("RunnableConfig", {**config, "callbacks": callbacks})
-    return cast("RunnableConfig", {**config, "callbacks": [*(callbacks or ()), handler]})
 
 
 def aside_of(runtime: Runtime, session: Session, model: str | None) -> Aside:
@@ -173,9 +163,11 @@ def measured(
     ratio = context.tokens / context.raw_tokens if context.raw_tokens else 1.0
     count = runtime.counter.count_message
     own = _beyond(context.messages, handed, count)
-    call = _of(prepared.asked.called.calls, handed)
-    if call is None:
+    calls, known = prepared.asked.called.calls, {id(one) for one in handed}
+    if not calls:
         return context.raw_tokens + own, 0
+    # Middlewares behind may ask other models of other things besides: the latest of those with the most of these.
+    call = max(reversed(calls), key=lambda one: sum(id(said) in known for said in one.messages))
     added = _beyond(handed, call.messages, count)
     if call.tools is not None and len(call.tools) > len(tools):
         added += runtime.counter.count_tools(call.tools) - runtime.counter.count_tools(tools)
@@ -189,11 +181,3 @@ def _beyond(before: Sequence[BaseMessage], after: Sequence[BaseMessage], count: 
     return sum(count(one) for one in after if id(one) not in first) - sum(
         count(one) for one in before if id(one) not in second
     )
-
-
-def _of(calls: Sequence[Call], handed: Sequence[BaseMessage]) -> Call | None:
-    """The call that was made for this request: middlewares behind may ask other models of other things besides."""
-    own = {id(one) for one in handed}
-    return max(
-        enumerate(calls), key=lambda one: (sum(id(said) in own for said in one[1].messages), one[0]), default=(0, None)
-    )[1]

@@ -112,11 +112,9 @@ def prepared_for(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[P
     """Remember what is new of the state's messages, and make a context for them."""
     if asked.is_summarised:
         warn_of_summaries(memory.core.runtime, asked.place.session_id)
-    held = named(asked.held)
-    line = line_of_agent(memory, asked.place, asked.record, held, track=choices.track)
-    session = _session(memory, asked.place, line)
-    session.core.scope = choices.scope
-    session.core.check_owner()
+    session, line, held = _placed(
+        memory, asked.place, asked.held, record=asked.record, track=choices.track, scope=choices.scope
+    )
     journey = _on_track(session, held, asked, choices, line=line)
     return (yield from each_step(journey, session.core.runtime.store.database.snapshot))
 
@@ -133,11 +131,8 @@ def kept(
 
     Whatever it is, it is paid for and stands in the state: the next request writes it.
     """
-    held = named(messages)
     try:
-        line = line_of_agent(memory, place, record, held, track=track)
-        session = _session(memory, place, line)
-        session.core.check_owner()
+        session, line, held = _placed(memory, place, messages, record=record, track=track)
         return found_on(session, place, line, held, record=record, messages_key=MESSAGES_KEY).remembered()
     except StorageError as error:
         memory.core.runtime.report(
@@ -146,10 +141,21 @@ def kept(
         return None
 
 
-def _session(memory: TieredMemory, place: Place, line: Line) -> Session:
+def _placed(
+    memory: TieredMemory,
+    place: Place,
+    messages: Sequence[BaseMessage],
+    *,
+    record: BranchRecord | None,
+    track: str | None,
+    scope: Scope | None = None,
+) -> tuple[Session, Line, list[BaseMessage]]:
+    held = named(messages)
+    line = line_of_agent(memory, place, record, held, track=track)
     session = session_at(memory, place, track=line.track)
-    session.core.begun_by = line.begun_by
-    return session
+    session.core.begun_by, session.core.scope = line.begun_by, scope
+    session.core.check_owner()
+    return session, line, held
 
 
 def _on_track(
@@ -224,21 +230,16 @@ def _most_tokens(runtime: Runtime, told: ModelProfile, choices: Choices, room: i
     wished = choices.max_tokens
     if wished is None:
         wished = runtime.settings.guard.window or told.window or told.learned
-        if wished is None:
-            _warn_of_window(told.name, runtime.settings.context.max_tokens)
+        if wished is None and told.name not in _warned:
+            _warned.add(told.name)
+            logger.warning(
+                "%s does not tell its window; a budget of %d tokens is used (pass max_tokens, or set guard.window)",
+                told.name or "the model",
+                runtime.settings.context.max_tokens,
+            )
     if not room:
         return wished
     return max(budget_of(wished, told, settings=runtime.settings).max_tokens - room, 1)
-
-
-def _warn_of_window(name: str | None, tokens: int) -> None:
-    if name not in _warned:
-        _warned.add(name)
-        logger.warning(
-            "%s does not tell its window; a budget of %d tokens is used (pass max_tokens, or set guard.window)",
-            name or "the model",
-            tokens,
-        )
 
 
 def _room_aside(runtime: Runtime, asked: Asked, choices: Choices) -> int:

@@ -16,7 +16,7 @@ from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import aside_of, keep_aside, measured, unseen_in
 from langchain_tiered_memory.integrations.agent.context import Asked, Choices, Prepared, context_of, prepared_for
-from langchain_tiered_memory.integrations.agent.reply import Outgoing, keep_request, outgoing_of
+from langchain_tiered_memory.integrations.agent.reply import keep_request, outgoing_of
 from langchain_tiered_memory.integrations.graph.branches import ids_of, stored_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices
 from langchain_tiered_memory.messages.content_blocks import compacts
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.integrations.graph.tracks import Place
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.outcomes import GuardReport
 
 
@@ -58,10 +57,17 @@ def take_turn(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[tupl
     except Exception as error:
         if not is_overflow(error):
             raise
-        prepared = yield from _smaller(memory, choices, prepared, error, outgoing)
+        overflow = {"refused_tokens": prepared.context.tokens}
+        try:
+            prepared = yield from _smaller(memory, choices, prepared, error, outgoing.all)
+        except BudgetError as too_small:
+            raise error from too_small
+        overflow["retry_tokens"] = prepared.context.tokens
+        yield Announcement(report=None, track=prepared.session.track, overflow=overflow)
+        yield Announcement(report=prepared.context.guard, track=prepared.session.track)
         outgoing = outgoing_of(memory, choices, prepared)
         response = yield outgoing
-    answered(memory, prepared, response.result, outgoing.all)
+    _learn(memory, prepared, response.result, outgoing.all)
     keep_request(memory, prepared, response.result, outgoing)
     return _as_new(prepared, response), prepared.record
 
@@ -87,20 +93,6 @@ def _as_new(prepared: Prepared, response: Any) -> Any:  # noqa: ANN401 - LangCha
     return replace(response, result=result)
 
 
-def _smaller(
-    memory: TieredMemory, choices: Choices, prepared: Prepared, error: Exception, refused: Outgoing
-) -> Flow[Prepared]:
-    """A smaller context for a request that did not fit; the caller is told."""
-    try:
-        smaller = yield from shrunk(memory, choices, prepared, error, refused.all)
-    except BudgetError as too_small:
-        raise error from too_small
-    overflow = {"refused_tokens": prepared.context.tokens, "retry_tokens": smaller.context.tokens}
-    yield Announcement(report=None, track=prepared.session.track, overflow=overflow)
-    yield Announcement(report=smaller.context.guard, track=prepared.session.track)
-    return smaller
-
-
 def notices_of(told: Announcement, place: Place, notices: Notices) -> list[dict[str, Any]]:
     """What the caller is told, in plain JSON."""
     found: list[dict[str, Any]] = []
@@ -112,7 +104,7 @@ def notices_of(told: Announcement, place: Place, notices: Notices) -> list[dict[
     return found
 
 
-def shrunk(
+def _smaller(
     memory: TieredMemory, choices: Choices, prepared: Prepared, error: Exception, sent: Sequence[BaseMessage]
 ) -> Flow[Prepared]:
     """Learn what the refusal tells of the window and of what others add, and assemble again, strictly smaller."""
@@ -138,7 +130,7 @@ def shrunk(
     return replace(prepared, context=context)
 
 
-def answered(
+def _learn(
     memory: TieredMemory, prepared: Prepared, answer: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> None:
     """Learn from an answer what others added to its request, and whether a learnt window is larger than was thought.
@@ -161,17 +153,10 @@ def answered(
         unseen = 0  # the calibration learns of it; of a compacted request nothing can be learnt
     aside = before.after(behind=behind, unseen=unseen)
     keep_aside(runtime, session, name, aside, before=before)
-    _confirmed(runtime, prepared, took)
-
-
-def _confirmed(runtime: Runtime, prepared: Prepared, took: int) -> None:
-    """Correct a learnt window that the provider's own count of an answered request shows to be too small."""
-    name, known = prepared.asked.model.name, prepared.learned
-    if name is None or known is None or took <= known:
+    if name is None or prepared.learned is None or took <= prepared.learned:
         return
     try:
         confirm_window(runtime, name, took)
     except StorageError as error:  # the answer is there, and paid for; the next one teaches the same
-        runtime.report(
-            EventName.WINDOW_NOT_LEARNED, f"{type(error).__name__}: {error}", session_id=prepared.asked.place.session_id
-        )
+        told = f"{type(error).__name__}: {error}"
+        runtime.report(EventName.WINDOW_NOT_LEARNED, told, session_id=session.session_id)

@@ -72,7 +72,8 @@ def outgoing_of(memory: TieredMemory, choices: Choices, prepared: Prepared) -> O
     first_said = next((at for at, one in enumerate(shown) if not isinstance(one, SystemMessage)), len(shown))
     shown[first_said:first_said] = [one for one in asked.changes.before if is_summary(one)]
     shown += asked.changes.behind
-    if asked.projected and _is_partial(asked.held, prepared):
+    whole = set(prepared.context.entry_ids)
+    if asked.projected and any(one.id not in whole for one in asked.held):  # else its plan is in sight
         framing = runtime.counter.count_message(_note(""))
         note = state_note(
             asked.projected, max_tokens=choices.project_tokens - framing, count=runtime.counter.count_text
@@ -95,15 +96,16 @@ def _hinted(shown: list[BaseMessage], prepared: Prepared) -> tuple[list[BaseMess
     """
     asked, session, context = prepared.asked, prepared.session, prepared.context
     if asked.hints == "openai":
-        return shown, {"prompt_cache_key": cache_key(session.session_id, session.track)}
+        named = f"{session.session_id}\x1f{session.track}".encode("utf-8", "surrogatepass")
+        return shown, {"prompt_cache_key": hashlib.sha256(named).hexdigest()[:_KEY_CHARS]}
     if asked.hints != "anthropic":
         return shown, {}
     places = {id(message): at for at, message in enumerate(shown)}
     stable = [places[id(one)] for one in context.messages[: context.stable_messages] if id(one) in places]
     systems = [at for at in stable if isinstance(shown[at], SystemMessage)]
     ours = [at for at in stable if MARK in shown[at].additional_kwargs]
-    ends = [*systems[-1:], *ours[-1:], *stable[-1:], len(shown) - 1]
-    return with_breakpoints(shown, ends), {}
+    ends = {*systems[-1:], *ours[-1:], *stable[-1:], len(shown) - 1}
+    return [_marked(message) if at in ends else message for at, message in enumerate(shown)], {}
 
 
 def _note(text: str) -> HumanMessage:
@@ -129,12 +131,6 @@ def _as_edited(messages: Sequence[BaseMessage], asked: Asked, *, count: Callable
         return message.model_copy(update={"content": part.content})
 
     return [edited(message) for message in messages]
-
-
-def _is_partial(held: Sequence[BaseMessage], prepared: Prepared) -> bool:
-    """Whether some message of the state is not shown whole: only then may its plan be out of sight."""
-    shown = set(prepared.context.entry_ids)
-    return any(one.id not in shown for one in held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,17 +252,6 @@ def _blocks_of(part: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - a message, 
     content = getattr(part, "content", None)
     blocks = content if isinstance(content, list) else [getattr(part, "extras", None)]
     return [block for block in blocks if isinstance(block, dict)]
-
-
-def cache_key(session_id: str, track: str) -> str:
-    """OpenAI's `prompt_cache_key` for the requests of one conversation."""
-    return hashlib.sha256(f"{session_id}\x1f{track}".encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_CHARS]
-
-
-def with_breakpoints(messages: Sequence[BaseMessage], places: Sequence[int]) -> list[BaseMessage]:
-    """Messages with a breakpoint behind those places of the list; one that cannot carry it is left as it is."""
-    marked = set(places)
-    return [_marked(message) if at in marked else message for at, message in enumerate(messages)]
 
 
 def with_tool_breakpoint(tools: Sequence[Any]) -> list[Any]:

@@ -11,10 +11,12 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import Flow, arun, off_loop, run
+from langchain_tiered_memory.driver import Flow, arun, off_loop_function, run
 from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
-from langchain_tiered_memory.integrations.graph.node_journeys import Done, input_of_model, run_checkpointed
+from langchain_tiered_memory.integrations.graph.node_journeys import Done, input_of_model
+from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, unstreamed
+from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, place_of
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
     Name,
@@ -176,17 +178,10 @@ def checkpoint_run(
         NotFoundError: if the session has nothing to save yet.
         StorageError: if it cannot be written. Nothing was written.
     """
-    return run_checkpointed(memory, config, reason, project=project, user_key=user_key)
+    there, place = opened(memory), place_of(config, user_key)
+    track = line_of_nodes(there, place, None, track=None).track
+    session = there.session(place.session_id, user=place.user, track=track)
+    return session.checkpoint(reason, project=project, langgraph_checkpoint_id=place.checkpoint_id)
 
 
-@checked()
-async def acheckpoint_run(
-    memory: MemorySource,
-    config: RunnableConfig,
-    reason: Words = "manual",
-    *,
-    project: Mapping[str, Any] | None = None,
-    user_key: Name = "user_id",
-) -> MemoryCheckpoint:
-    """See `checkpoint_run`."""
-    return await off_loop(run_checkpointed, memory, config, reason, project=project, user_key=user_key)
+acheckpoint_run = off_loop_function(checkpoint_run)

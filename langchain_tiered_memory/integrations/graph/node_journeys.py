@@ -13,7 +13,6 @@ from langchain_tiered_memory.integrations.graph.archiving import archive_branch
 from langchain_tiered_memory.integrations.graph.branches import off_branch
 from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, handover_of, plan_in
 from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Found, Wiring, found_in, opened
-from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, place_of
 from langchain_tiered_memory.integrations.state import BranchRecord, part_of, update_with
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.checks import MemorySource
     from langchain_tiered_memory.types.contexts import Context
-    from langchain_tiered_memory.types.runs import MemoryCheckpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,22 +123,6 @@ def input_of_model(
     found = found_in(opened(memory), Wiring(**wires), state, config)
     made = yield from assembled(found, replace(planned, **asked), handover, take=True)
     return list(made.context.messages)
-
-
-def run_checkpointed(
-    memory: MemorySource,
-    config: RunnableConfig,
-    reason: str,
-    *,
-    project: Mapping[str, Any] | None,
-    user_key: str,
-) -> MemoryCheckpoint:
-    """Save how a run stands, together with LangGraph's checkpoint."""
-    there = opened(memory)
-    place = place_of(config, user_key)
-    line = line_of_nodes(there, place, None, track=None)
-    session = there.session(place.session_id, user=place.user, track=line.track)
-    return session.checkpoint(reason, project=project, langgraph_checkpoint_id=place.checkpoint_id)
 
 
 def kept(record: BranchRecord, wiring: Wiring) -> BranchRecord | None:

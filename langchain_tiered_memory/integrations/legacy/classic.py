@@ -37,7 +37,7 @@ from langchain_tiered_memory.types.arguments import Count, ModelOrName, Name, Se
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Self
 
     from langchain_tiered_memory.session import Session
@@ -190,12 +190,12 @@ class ConversationTieredMemory(BaseMemory):
             BudgetError: when `max_tokens` cannot hold what must be shown.
             StorageError: when the database cannot take the input.
         """
-        loaded: dict[str, Any] = self._traced(self._load, self._aload, "load_tiered_memory").invoke(inputs)
+        loaded: dict[str, Any] = self._loads.invoke(inputs)
         return loaded
 
     async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """See `load_memory_variables`."""
-        loaded: dict[str, Any] = await self._traced(self._load, self._aload, "load_tiered_memory").ainvoke(inputs)
+        loaded: dict[str, Any] = await self._loads.ainvoke(inputs)
         return loaded
 
     def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
@@ -205,13 +205,11 @@ class ConversationTieredMemory(BaseMemory):
             InvalidInputError: when it cannot be told which output is the answer; the input is written all the same.
             StorageError: when the database cannot take them.
         """
-        self._traced(self._save, self._asave, "save_tiered_memory").invoke({"inputs": inputs, "outputs": outputs})
+        self._saves.invoke({"inputs": inputs, "outputs": outputs})
 
     async def asave_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
         """See `save_context`."""
-        await self._traced(self._save, self._asave, "save_tiered_memory").ainvoke(
-            {"inputs": inputs, "outputs": outputs}
-        )
+        await self._saves.ainvoke({"inputs": inputs, "outputs": outputs})
 
     def read_only(self) -> ReadOnlySharedMemory:
         """The same conversation for a sub-chain or a tool of the chain: nothing that it is asked or answers is kept."""
@@ -239,27 +237,27 @@ class ConversationTieredMemory(BaseMemory):
         return self.memory.session(self.session_id, user=self.user, track=self.track)
 
     @property
-    def _asked(self) -> dict[str, Any]:
-        return {"max_tokens": self.max_tokens, "view": self.view, "system": self.system, "model": self.model}
+    def _loads(self) -> Runnable[dict[str, Any], Any]:
+        return self._traced(RunnableLambda(self._load, self._aload), "load_tiered_memory")
 
-    def _traced(
-        self, verb: Callable[[Any], Any], twin: Callable[[Any], Any], run_name: str
-    ) -> Runnable[dict[str, Any], Any]:
-        config = RunnableConfig(run_name=run_name)
-        if self.callbacks is not None:
-            config["callbacks"] = self.callbacks
-        if self.tags:
-            config["tags"] = self.tags
-        if self.metadata:
-            config["metadata"] = self.metadata
-        return RunnableLambda(verb, twin).with_config(config)
+    @property
+    def _saves(self) -> Runnable[dict[str, Any], Any]:
+        return self._traced(RunnableLambda(self._save, self._asave), "save_tiered_memory")
+
+    def _traced(self, step: Runnable[dict[str, Any], Any], run_name: str) -> Runnable[dict[str, Any], Any]:
+        told = {"callbacks": self.callbacks, "tags": self.tags or None, "metadata": self.metadata or None}
+        given = {key: one for key, one in told.items() if one is not None}
+        return step.with_config(RunnableConfig(run_name=run_name), **given)
 
     def _loading(self, inputs: dict[str, Any]) -> Flow[dict[str, Any]]:
         turn, core = self._turn_of(inputs), self._session.core
         if turn.variables is None:
             if self.save_input_first and turn.spoken:
                 turn.wrote(core.add_turn(turn.spoken))
-            turn.variables = self._variables((yield from core.context(turn.query, **self._asked)), turn)
+            context = yield from core.context(
+                turn.query, max_tokens=self.max_tokens, view=self.view, system=self.system, model=self.model
+            )
+            turn.variables = self._variables(context, turn)
         return dict(turn.variables)
 
     def _load(self, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -107,8 +107,23 @@ def with_tiered_history(
     except TypeError as error:
         msg = f"with_tiered_history: runnable must be a Runnable, a function, or a dict of these: {error}"
         raise SettingsError(msg) from error
-    opening = _Opening(input_messages_key, history_messages_key)
-    remember = RunnableLambda(opening.open, opening.aopen).with_config(run_name="remember_and_load")
+
+    def spoken(value: Any) -> Any:  # noqa: ANN401 - whatever the runnable takes
+        return value if input_messages_key is None else value[input_messages_key]
+
+    def filled(value: Any, before: list[BaseMessage], whole: list[BaseMessage]) -> Any:  # noqa: ANN401 - as above
+        """The input with the view where the next step expects it."""
+        if history_messages_key is not None:
+            return {**value, history_messages_key: before}
+        return whole if input_messages_key is None else {**value, input_messages_key: whole}
+
+    def begin(value: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as above
+        return filled(value, *_turn(config).begin(spoken(value)))
+
+    async def abegin(value: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as above
+        return filled(value, *await _turn(config).abegin(spoken(value)))
+
+    remember = RunnableLambda(begin, abegin).with_config(run_name="remember_and_load")
     # Pydantic's plugin for type checkers knows no constructor that a base class writes by hand.
     runs: type[RunnableWithMessageHistory] = RunnableWithTieredHistory
     with suppress_langchain_deprecation_warning():  # of a class that the caller has not named
@@ -152,28 +167,6 @@ class RunnableWithTieredHistory(RunnableWithMessageHistory):
                 key = known[0]
             value = value.get(key, value)
         return [] if value is None else answered(value)
-
-
-class _Opening:
-    """The first step of a turn: writes what was said, and puts the view where the next step expects it."""
-
-    def __init__(self, input_key: str | None, history_key: str | None) -> None:
-        self._input_key = input_key
-        self._history_key = history_key
-
-    def open(self, value: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - whatever the runnable takes
-        return self._filled(value, *_turn(config).begin(self._spoken(value)))
-
-    async def aopen(self, value: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as above
-        return self._filled(value, *await _turn(config).abegin(self._spoken(value)))
-
-    def _spoken(self, value: Any) -> Any:  # noqa: ANN401 - as above
-        return value if self._input_key is None else value[self._input_key]
-
-    def _filled(self, value: Any, before: list[BaseMessage], whole: list[BaseMessage]) -> Any:  # noqa: ANN401 - as above
-        if self._history_key is not None:
-            return {**value, self._history_key: before}
-        return whole if self._input_key is None else {**value, self._input_key: whole}
 
 
 class _OneTurn(RunnableBindingBase[Any, Any]):
@@ -283,7 +276,14 @@ class TurnHistory(TieredChatMessageHistory):
             self.session.add_messages(stump, kind="interrupted")
         except TieredMemoryError as unwritten:
             self._report_unwritten(unwritten)
-        self._report_broken_off(error)
+        if not self._spoken:
+            return
+        self._memory.core.report(
+            EventName.TURN_INTERRUPTED,
+            f"an answer was broken off by {type(error).__name__}; what the user said is kept",
+            session_id=self.session.session_id,
+            error=type(error).__name__,
+        )
 
     async def abreak_off(self, error: BaseException, partial: object) -> None:
         """See `break_off`. Once begun it is finished, in a thread: who was cancelled may be cancelled again meanwhile.
@@ -315,13 +315,3 @@ class TurnHistory(TieredChatMessageHistory):
         whole = [*view, *(one for one in ours if one.id not in shown)]
         self._shown = frozenset(one.id for one in whole if one.id)
         return before, whole
-
-    def _report_broken_off(self, error: BaseException) -> None:
-        if not self._spoken:
-            return
-        self._memory.core.report(
-            EventName.TURN_INTERRUPTED,
-            f"an answer was broken off by {type(error).__name__}; what the user said is kept",
-            session_id=self.session.session_id,
-            error=type(error).__name__,
-        )
