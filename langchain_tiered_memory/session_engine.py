@@ -21,7 +21,6 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
-from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_not_kept_yet
 from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 
@@ -122,19 +121,6 @@ class SessionEngine:
         task: str | None = None,
         new_ids: frozenset[str] = frozenset(),
         as_given: bool = True,
-    ) -> list[str]:
-        """As `written`; gives the ids of what stands in the transcript now."""
-        return self.written(messages, at=at, kind=kind, task=task, new_ids=new_ids, as_given=as_given)[0]
-
-    def written(
-        self,
-        messages: Iterable[Any],
-        *,
-        at: When | Sequence[When] | None = None,
-        kind: str | None = None,
-        task: str | None = None,
-        new_ids: frozenset[str] = frozenset(),
-        as_given: bool = True,
     ) -> tuple[list[str], Appended | None]:
         """Write messages, as `Session.add_messages` says; all else, and what it gives, as of `remember`."""
         runtime, batch = self.engine.writable_runtime(), list(messages)
@@ -170,7 +156,7 @@ class SessionEngine:
 
     def adding(self, messages: Iterable[Any], *, wait: bool = False, **about: Any) -> Flow[list[str]]:  # noqa: ANN401 - as for `add`
         """As `add`; if to `wait`, finish what it made due. Where that cannot be done now, it stays due."""
-        ids = self.add(messages, **about)
+        ids, _ = self.add(messages, **about)
         try:
             if wait:
                 yield from self.flush()
@@ -204,7 +190,7 @@ class SessionEngine:
                 renamed=renamed,
                 may_be_again=may_be_again,
             )
-            if self.add(said, kind=kind, task=task, new_ids=new_ids, as_given=as_given):
+            if self.add(said, kind=kind, task=task, new_ids=new_ids, as_given=as_given)[0]:
                 return said
             # Somebody else wrote the same ids in between, such as another answer from the same cache.
         return []
@@ -221,8 +207,8 @@ class SessionEngine:
         else:
             found = store.facts.search(ref, query, k, superseded_too=superseded, track=self.only_track, fresh=fresh)
         seqs = sorted({seq for fact in found for seq in fact.sources})
-        stated = of_own_track(self, store.transcript.by_seq(ref, seqs))
-        ids = {entry.seq: entry.id for entry in stated}
+        stated = store.transcript.by_seq(ref, seqs)
+        ids = {entry.seq: entry.id for entry in stated if self.only_track in (None, entry.track)}
         return [replace(fact, message_ids=tuple(ids[seq] for seq in fact.sources if seq in ids)) for fact in found]
 
     def context(self, query: str | None = None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `_request` takes them

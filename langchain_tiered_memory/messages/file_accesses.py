@@ -121,7 +121,7 @@ def touches_of(message: BaseMessage, settings: FileSettings) -> tuple[FileTouch,
 def _found_by(result: BaseMessage, settings: FileSettings) -> tuple[FileTouch, ...]:
     tool = result.name or ""
     operation = _operation(tool, tuple(settings.tools.items()))
-    if operation is None and _folded(_PREFIX.split(tool)[-1]) in SHELL_TOOLS:
+    if operation is None and folded(_PREFIX.split(tool)[-1]) in SHELL_TOOLS:
         operation = "search"
     if operation not in FINDING:
         return ()
@@ -143,9 +143,9 @@ def _lines(text: str, *, is_shell: bool) -> Iterator[str]:
 
 def _fields(text: str, settings: FileSettings) -> Iterator[str]:
     """Paths in a result that is JSON, whole or cut: in the fields that name files, and as items of a list."""
-    wanted = {_folded(key) for key in settings.path_keys}
+    wanted = {folded(key) for key in settings.path_keys}
     for match in _FOUND_FIELD.finditer(text):
-        if _folded(match[1]) in wanted:
+        if folded(match[1]) in wanted:
             yield match[2].replace("\\\\", "\\").replace("\\/", "/")
     yield from (match[1] for match in _FOUND_ITEM.finditer(text))
 
@@ -205,7 +205,7 @@ def _ignored(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
 
 def _touched(call: RequestedCall, settings: FileSettings) -> Iterator[tuple[str, FileOperation]]:
     operation = _operation(call.name, tuple(settings.tools.items()))
-    short = _folded(_PREFIX.split(call.name)[-1])
+    short = folded(_PREFIX.split(call.name)[-1])
     if operation is None and short not in SHELL_TOOLS:
         return
     if operation is None:
@@ -220,7 +220,7 @@ def _touched(call: RequestedCall, settings: FileSettings) -> Iterator[tuple[str,
     sub_command = call.args.get("command")
     if isinstance(sub_command, str):
         operation = _SUB_COMMANDS.get(sub_command.strip().lower(), operation)
-    wanted = {_folded(key) for key in settings.path_keys}
+    wanted = {folded(key) for key in settings.path_keys}
     for path in _named_in(call.args, wanted):
         yield path, operation
 
@@ -233,13 +233,13 @@ def patched_paths(body: str) -> tuple[str, ...]:
 
 def _named_in(args: Mapping[str, Any], wanted: set[str]) -> Iterator[str]:
     for key, value in args.items():
-        if _folded(key) not in wanted:
+        if folded(key) not in wanted:
             continue
         for one in value if isinstance(value, list | tuple) else (value,):
             if isinstance(one, str):
                 yield one
             elif isinstance(one, dict):  # `files: [{"path": ...}]`
-                yield from (inner for name, inner in one.items() if _folded(name) in wanted and isinstance(inner, str))
+                yield from (inner for name, inner in one.items() if folded(name) in wanted and isinstance(inner, str))
 
 
 def _commands(call: RequestedCall) -> Iterator[str]:
@@ -258,7 +258,7 @@ def _is_inline_script(words: list[str]) -> bool:
 
 @lru_cache(maxsize=256)
 def _operation(name: str, tools: tuple[tuple[str, FileOperation], ...]) -> FileOperation | None:
-    known: dict[str, FileOperation] = {_folded(tool): operation for tool, operation in tools}
+    known: dict[str, FileOperation] = {folded(tool): operation for tool, operation in tools}
     for spelt in _spellings(name):
         if spelt in known:
             return known[spelt]
@@ -267,16 +267,17 @@ def _operation(name: str, tools: tuple[tuple[str, FileOperation], ...]) -> FileO
 
 def _spellings(name: str) -> Iterable[str]:
     """`name`, what follows its last prefix, and its last two and three words (`filesystem_read_file`)."""
-    yield _folded(name)
+    yield folded(name)
     short = _PREFIX.split(name)[-1]
-    yield _folded(short)
+    yield folded(short)
     words = [word for word in _SEPARATORS.split(short.lower()) if word]
     for count in (3, 2):
         if len(words) > count:
             yield "".join(words[-count:])
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """The name of a tool or an argument, however its words are put together."""
     return _SEPARATORS.sub("", name.lower())
 
 

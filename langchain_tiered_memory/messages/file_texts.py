@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.messages.file_accesses import SHELL_TOOLS, touches_of_call
+from langchain_tiered_memory.messages.file_accesses import SHELL_TOOLS, folded, touches_of_call
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.text.readings import read_once
 
@@ -41,7 +41,6 @@ _WHOLE_FILE = frozenset({"content", "contents", "filetext", "newcontent", "filec
 _GOES = ("old", "search")
 """How an argument is called whose text goes; the one that takes its place ..."""
 _COMES = ("new", "replace")
-_SEPARATORS = re.compile(r"[-_\s]")
 _HUNK = re.compile(r"^@@[^\n]*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: [^\n]*$|^diff --git [^\n]*$|^--- [^\n]*$", re.MULTILINE)
 _PATCH_NOTES = ("*** ", "+++ ", "--- ", "index ", "diff ", "\\ ")
@@ -82,7 +81,7 @@ def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...
     if patches:
         paths = [touch.path for touch in written]
         return tuple(change for body in patches for change in _patched(body, paths))[:_MAX_CHANGES]
-    if _folded(call.name.rsplit(".", 1)[-1].rsplit("__", 1)[-1]) in SHELL_TOOLS:
+    if folded(call.name.rsplit(".", 1)[-1].rsplit("__", 1)[-1]) in SHELL_TOOLS:
         return tuple(change for body in bodies for change in _here_documents(body[:_MAX_CHARS], path, len(written)))
     return tuple(_pairs(call.args, path, settings))[:_MAX_CHANGES]
 
@@ -110,9 +109,9 @@ def _lines_read(text: str) -> tuple[tuple[str, ...], int | None]:
 
 def _pairs(value: Mapping[str, Any], path: str, settings: FileSettings, depth: int = 0) -> Iterator[Change]:
     """What replaces what in the arguments of a call, however deep a list of changes lies in them."""
-    named = {_folded(key) for key in settings.path_keys}
-    own = next((one for key, one in value.items() if _folded(key) in named and isinstance(one, str)), path)
-    texts = {_folded(key): one for key, one in value.items() if isinstance(one, str) and _folded(key) not in named}
+    named = {folded(key) for key in settings.path_keys}
+    own = next((one for key, one in value.items() if folded(key) in named and isinstance(one, str)), path)
+    texts = {folded(key): one for key, one in value.items() if isinstance(one, str) and folded(key) not in named}
     old = next((one for key, one in texts.items() if key.startswith(_GOES)), "")
     rest = {key: one for key, one in texts.items() if not key.startswith(_GOES) and key != "command"}
     if old:
@@ -158,7 +157,3 @@ def _here_documents(command: str, path: str, written: int) -> Iterator[Change]:
     body = command[begins.end() : end if end >= 0 else len(command)]
     if len(body) >= _LEAST_CHARS:
         yield Change(path=path, old="", new=body, whole=">>" not in command[: begins.start()])
-
-
-def _folded(name: str) -> str:
-    return _SEPARATORS.sub("", name.lower())

@@ -7,29 +7,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.recall.search import expand, search
 from langchain_tiered_memory.types.trees import SummaryTree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.session_engine import SessionEngine
     from langchain_tiered_memory.types.drafts import SearchFilters
     from langchain_tiered_memory.types.records import Entry, Hit, Summary
-
-
-class OnTrack(Protocol):
-    """What says on which track it stands."""
-
-    @property
-    def track(self) -> str | None:
-        """Its track; `None` for what merges several."""
-
-
-OneOnTrack = TypeVar("OneOnTrack", bound=OnTrack)
 
 
 def refuse_whole_session(core: SessionEngine, what: str) -> None:
@@ -53,11 +42,6 @@ def require_own(core: SessionEngine, message_ids: Sequence[str]) -> None:
     if missing:
         msg = f"the track {core.track!r} of the session {core.session_id!r} has no message {missing[0]!r}"
         raise NotFoundError(msg)
-
-
-def of_own_track(core: SessionEngine, found: Iterable[OneOnTrack]) -> list[OneOnTrack]:
-    """What a handle may see of these: all, or with a scope those of its own track."""
-    return [one for one in found if core.scope is None or one.track == core.track]
 
 
 def expand_within(core: SessionEngine, wanted: str, *, depth: int | None) -> list[Summary | Entry]:
@@ -136,10 +120,10 @@ def tree_within(core: SessionEngine) -> SummaryTree:
         return SummaryTree(session_id=core.session_id, summaries=(), messages=0, tokens=0)
     with store.database.snapshot():
         totals, found = store.transcript.totals(ref, track=core.only_track), store.tree.all(ref)
-    seen = found if core.scope is None or has_sole_track(core) else of_own_track(core, found)
+    sees_all = core.scope is None or has_sole_track(core)
     return SummaryTree(
         session_id=core.session_id,
-        summaries=tuple(seen),
+        summaries=tuple(one for one in found if sees_all or one.track == core.track),
         messages=int(totals.get("entries", 0)),
         tokens=int(totals.get("tokens", 0)),
     )

@@ -51,7 +51,7 @@ def correct(core: SessionEngine, fact_id: str, statement: str) -> Fact:
         msg = f"{statement!r} does not say what it corrects: use some of the words of {old.text!r}"
         raise InvalidInputError(msg)
     said = HumanMessage(statement, additional_kwargs={CORRECTS: list(numbers)})
-    (message_id,) = core.add([said], kind=CORRECTION)
+    ((message_id,), _) = core.add([said], kind=CORRECTION)
     now = core.facts(None, k=_MOST_FACTS, superseded=True)
     return next(one for one in now if one.instead_of and message_id in one.message_ids)
 

@@ -84,9 +84,7 @@ class Tombstones(Room):
         """The one of the ids that a session ended with when it was forgotten whole; none where it is not among them."""
         by_digest = {_digest(self._key, "id", session_id, one): one for one in ids}
         with self.database.read() as connection:
-            digest = _digest(self._key, "session", session_id)
-            whole = forgotten_sessions.c.digest == digest
-            row = connection.execute(select(forgotten_sessions).where(whole)).mappings().one_or_none()
+            row = _session_row(connection, self._key, session_id)
             if row is None:
                 return frozenset()
             mine = and_(forgotten.c.forgotten_session == row["key"], forgotten.c.seq < row["next_seq"])
@@ -136,10 +134,9 @@ class Tombstones(Room):
 
     def checkpointer_of(self, session_id: str) -> str | None:
         """The LangGraph checkpointer that was seen with a session which was forgotten whole."""
-        digest = _digest(self._key, "session", session_id)
         with self.database.read() as connection:
-            query = select(forgotten_sessions.c.checkpointer).where(forgotten_sessions.c.digest == digest)
-            return connection.scalar(query)
+            row = _session_row(connection, self._key, session_id)
+            return row["checkpointer"] if row is not None else None
 
     def threads_deleted(self, session_ids: Sequence[str]) -> None:
         """Say that LangGraph's checkpointer has nothing of these sessions any more."""
@@ -203,9 +200,7 @@ def held_back(connection: Connection, secret: bytes, session: Columns, incoming:
 
 def known_before(connection: Connection, secret: bytes, session_id: str) -> dict[str, Any]:
     """What a session that was forgotten whole goes on with when it is made anew: numbers are never given again."""
-    digest = _digest(secret, "session", session_id)
-    query = select(forgotten_sessions).where(forgotten_sessions.c.digest == digest)
-    row = connection.execute(query).mappings().one_or_none()
+    row = _session_row(connection, secret, session_id)
     if row is None:
         return {}
     values = {name: row[name] for name in ("next_seq", "epoch", "checkpointer")} | {"forgotten": row["key"]}
@@ -224,7 +219,7 @@ def bury(connection: Connection, secret: bytes, session: RowMapping, which: Colu
     `which` says which of its rows in `ltm_entries`; `None`: all, for the session itself goes.
     """
     session_id = unpacked(session["session_id"])
-    digest = _digest(secret, "session", session_id)
+    digest = digest_of_session(secret, session_id)
     connection.execute(insert_if_absent(connection, forgotten_sessions).values(digest=digest))
     key = _session_key(connection, secret, session_id)
     if which is None:
@@ -277,9 +272,14 @@ def _page(
     return connection.execute(query.order_by(entries.c.seq).limit(_PAGE)).mappings().all()
 
 
+def _session_row(connection: Connection, secret: bytes, session_id: str) -> RowMapping | None:
+    mine = forgotten_sessions.c.digest == digest_of_session(secret, session_id)
+    return connection.execute(select(forgotten_sessions).where(mine)).mappings().one_or_none()
+
+
 def _session_key(connection: Connection, secret: bytes, session_id: str) -> int | None:
-    digest = _digest(secret, "session", session_id)
-    return connection.scalar(select(forgotten_sessions.c.key).where(forgotten_sessions.c.digest == digest))
+    row = _session_row(connection, secret, session_id)
+    return row["key"] if row is not None else None
 
 
 def _words_of(connection: Connection, key: int, ids: list[bytes]) -> set[tuple[bytes, bytes]]:

@@ -77,7 +77,7 @@ def keep_branch(
         if said == known.said and (ref is None or ref.epoch == known.epoch):
             forgotten |= _buried(session, ref, messages, forgotten, remembered=known.count)
             left = [one for one in new if one.id not in forgotten]
-            wrote = _write(session, left, kind=kind, task=task)
+            wrote = session.core.add(left, kind=kind, task=task, as_given=False)[1] if left else None
             newest = _newest_if_ours(session, known, new, head=head, wrote=wrote)
             if newest is not None:
                 after = replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
@@ -89,7 +89,9 @@ def keep_branch(
         forgotten |= _forgotten_before(session, messages)
     remembered = known.count if known is not None and has_old else 0
     forgotten |= _buried(session, ref, messages, forgotten, remembered=remembered)
-    _write(session, [one for one in messages if one.id not in forgotten], kind=kind, task=task)
+    left = [one for one in messages if one.id not in forgotten]
+    if left:
+        session.core.add(left, kind=kind, task=task, as_given=False)
     compared = _compared(session, messages, is_truth=is_truth, archived=archived)
     return replace(compared, forgotten=tuple(str(one.id) for one in messages if one.id in forgotten))
 
@@ -289,8 +291,3 @@ def _forgotten_before(session: Session, messages: Sequence[BaseMessage]) -> froz
     there = stored_of(session, messages)
     last = max((place for place, one in enumerate(messages) if one.id in there), default=0)
     return frozenset(str(one.id) for one in messages[:last] if one.id not in there)
-
-
-def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | None, task: str | None) -> Appended | None:
-    """Write messages to the session's track."""
-    return session.core.written(list(messages), kind=kind, task=task, as_given=False)[1] if messages else None
