@@ -24,8 +24,7 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import off_loop_form, off_loop_twin
 from langchain_tiered_memory.errors import DamagedFileError, InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # noqa: TC001 - read at the border
-from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, at_once
-from langchain_tiered_memory.integrations.graph.node_journeys import Done
+from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode, at_once
 from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.tracks import Place, place_of
 from langchain_tiered_memory.sql import forks

@@ -26,8 +26,10 @@ from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import MemorySource, check_known_view
+from langchain_tiered_memory.integrations.graph.archiving import archive_branch, without
 from langchain_tiered_memory.integrations.graph.memory_node import (
     ContextChoices,
+    Done,
     MemoryNode,
     acheckpoint_run,
     amodel_input,
@@ -35,10 +37,9 @@ from langchain_tiered_memory.integrations.graph.memory_node import (
     checkpoint_run,
     model_input,
 )
-from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, handover_of, plan_of
-from langchain_tiered_memory.integrations.graph.node_journeys import Done, assembled, evicted, guarded, kept
+from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, assembled, handover_of, plan_of
 from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in, opened, write_turn
-from langchain_tiered_memory.integrations.state import branch_in, update_with
+from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, part_of, update_with
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
     Name,
@@ -133,7 +134,7 @@ def condense_node(
         record = found.remembered()
         report = yield from there.core.flush(found.session.session_id, timeout)
         figures = {"summaries": report.summaries, "vectors": report.vectors, "pending": report.pending}
-        return Done(update=update_with(messages_key, kept(record, wiring), condensed=figures))
+        return Done(update=update_with(messages_key, _listed(record, wiring), condensed=figures))
 
     return MemoryNode(name, journey)
 
@@ -185,7 +186,7 @@ def context_node(
         found = found_in(opened(memory), wiring, state, config)
         made = yield from assembled(found, call, handover)
         plan = plan_of(call, wiring, found, made.context, config=config, name=name)
-        return Done(update=update_with(messages_key, kept(made.record, wiring), **plan), notices=made.notices)
+        return Done(update=update_with(messages_key, _listed(made.record, wiring), **plan), notices=made.notices)
 
     return MemoryNode(name, journey)
 
@@ -207,9 +208,31 @@ def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[Co
 
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
         found = found_in(opened(memory), wiring, state, config)
-        return (yield from guarded(found, call, wiring, handover))
+        made = yield from assembled(found, call, handover)
+        report, outcome = made.context.guard, made.context.guard.outcome
+        figures = {
+            "zone": report.zone.value,
+            "used_tokens": report.used_tokens,
+            "limit_tokens": report.window.limit,
+            "window_tokens": report.window.tokens,
+            "tokens": made.context.tokens,
+            "max_tokens": made.context.max_tokens,
+            "outcome": outcome.kind.value,
+            "reason": outcome.reason.value if outcome.reason is not None else None,
+            "steps": list(report.steps),
+            "alert": report.alert.recommendation if report.alert is not None else None,
+            "checkpoint_id": report.checkpoint_id,
+            "langgraph_checkpoint_id": found.place.checkpoint_id,
+        }
+        update = update_with(wiring.messages_key, _listed(made.record, wiring), guard=figures)
+        return Done(update=update, notices=made.notices)
 
     return MemoryNode(name, journey)
+
+
+def _listed(record: BranchRecord, wiring: Wiring) -> BranchRecord | None:
+    """The record, where there is a list for it to be about."""
+    return record if wiring.messages_key is not None else None
 
 
 def _announced(memory: MemorySource, given: Mapping[str, Any], where: str) -> tuple[ModelCall, Handover, Wiring]:
@@ -269,6 +292,11 @@ def evict_node(
         if len(found.messages) <= at_messages:
             return Done(update={})
         found.session.core.check_owner()
-        return evicted(found, messages_key, state, config, keep_messages=keep_messages)
+        moved = archive_branch(found.session, found.messages, found.remembered(), keep_messages=keep_messages)
+        figures = {"moved": len(moved.ids), "withheld": len(moved.withheld)}
+        update = update_with(messages_key, moved.record, evicted=figures)
+        if moved.ids:
+            update[messages_key] = without(frozenset(moved.ids), part_of(state, messages_key), messages_key, config)
+        return Done(update=update)
 
     return MemoryNode(name, at_once(journey))

@@ -7,11 +7,11 @@ stays in state, and the reason is reported.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 
-from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.errors import InvalidInputError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.branches import chained, off_seqs, stored_of
 from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, Numbers, digests_of
@@ -19,7 +19,9 @@ from langchain_tiered_memory.messages.codec import decode, encode
 from langchain_tiered_memory.messages.ingest import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.memory import Session
     from langchain_tiered_memory.types.records import Entry
@@ -143,3 +145,52 @@ def _part(
         digest=chained(before.digest if before is not None else "", [entry.id for entry in gone]),
         off=Numbers.of(seq for seq in off if seq <= reach),
     )
+
+
+def without(ids: frozenset[str], values: Sequence[Any], messages_key: str, config: RunnableConfig) -> Any:  # noqa: ANN401 - whatever the list's reducer takes
+    """The update that takes the messages of these ids out of a state's list, and leaves the others.
+
+    By id where the reducer knows removals, as `add_messages` does: what other nodes add in the same step stays then.
+    Else the list is written anew. Which of them works is tried on a copy of the list before anything is written;
+    outside of a graph nothing can be tried, and the removal is by id.
+    """
+    kept = [one for one in values if _id_of(one) not in ids]
+    if len(kept) != len(values) - len(ids):
+        msg = f"messages in {messages_key!r} have no ids: use a reducer that gives them some, such as add_messages"
+        raise InvalidInputError(msg)
+    by_id = [RemoveMessage(id=one) for one in sorted(ids)]
+    channel = _channel(config, messages_key)
+    if channel is None:
+        return by_id
+    from langgraph.types import Overwrite  # noqa: PLC0415 - the engine works without LangGraph
+
+    refused: Exception | None = None
+    for update in (by_id, Overwrite(kept), kept):
+        tried = channel.copy()
+        try:
+            tried.update([update])
+            left = tried.get()
+            if isinstance(left, list) and [_id_of(one) for one in left] == [_id_of(one) for one in kept]:
+                return update
+        except Exception as error:  # noqa: BLE001 - a reducer of the user's own may raise whatever it likes
+            refused = error
+    msg = f"the reducer of {messages_key!r} lets nothing be removed from the list: use add_messages, or no evict_node"
+    raise InvalidInputError(msg) from refused
+
+
+def _channel(config: RunnableConfig, key: str) -> Any:  # noqa: ANN401 - a channel of LangGraph's
+    """What keeps the list in the running graph; `None` where it cannot be reached.
+
+    LangGraph gives nodes no public way to it. It hands each step a function that reads the state, bound to the
+    channels; should that change, eviction goes by id alone.
+    """
+    configurable: Mapping[str, Any] = config.get("configurable") or {}
+    for bound in getattr(configurable.get("__pregel_read"), "args", ()):
+        channel = bound.get(key) if hasattr(bound, "get") else None
+        if hasattr(channel, "copy") and hasattr(channel, "update"):
+            return channel
+    return None
+
+
+def _id_of(message: Any) -> str | None:  # noqa: ANN401 - a message, or one as a dict
+    return message.get("id") if isinstance(message, dict) else getattr(message, "id", None)

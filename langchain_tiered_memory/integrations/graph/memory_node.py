@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
@@ -12,9 +13,10 @@ from langchain_core.runnables.config import ensure_config
 
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import Flow, arun, off_loop_function, run
+from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
-from langchain_tiered_memory.integrations.graph.node_journeys import Done, input_of_model
-from langchain_tiered_memory.integrations.graph.node_wiring import opened
+from langchain_tiered_memory.integrations.graph.node_cache import ModelCall, assembled, handover_of, plan_in
+from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in, opened
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, unstreamed
 from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, place_of
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
@@ -29,6 +31,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from langchain_tiered_memory.types.runs import MemoryCheckpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a node leaves."""
+
+    update: dict[str, Any]
+    notices: Sequence[dict[str, Any]] = ()
+    """For the caller's streams, in plain JSON."""
 
 
 class MemoryNode(Runnable[Any, dict[str, Any]]):
@@ -92,6 +103,30 @@ def _write(notice: dict[str, Any]) -> bool:
         return False
     writer(notice)
     return True
+
+
+def input_of_model(
+    memory: MemorySource, state: object, config: RunnableConfig, changes: Mapping[str, Any]
+) -> Flow[list[BaseMessage]]:
+    """The messages of the next call, by the plan in the state and what the caller says besides."""
+    handover = handover_of(memory)
+    plan = plan_in(state, changes.get("node"))
+    wires = {name: value for name, value in {**plan, **changes}.items() if name in WIRES}
+    asked = {name: value for name, value in changes.items() if name not in WIRES and name != "node"}
+    if "tools" in asked:
+        asked["tools"] = tuple(asked["tools"])
+    planned = handover.call(plan["call"]) if plan else ModelCall()
+    if planned is None:
+        if not asked:
+            msg = (
+                "the state's plan is for a call that no context_node of this process was made for: make the node "
+                "before, or pass model_input the same model, system, tools and max_tokens"
+            )
+            raise InvalidInputError(msg)
+        planned = ModelCall()
+    found = found_in(opened(memory), Wiring(**wires), state, config)
+    made = yield from assembled(found, replace(planned, **asked), handover, take=True)
+    return list(made.context.messages)
 
 
 class ContextChoices(TypedDict, total=False):

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.integrations.graph.branches import off_branch
 from langchain_tiered_memory.integrations.graph.stream_events import Notices
-from langchain_tiered_memory.integrations.state import STATE_KEY, current, part_of
+from langchain_tiered_memory.integrations.state import STATE_KEY, BranchRecord, current, part_of
 from langchain_tiered_memory.models.chat_models import name_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.bounded import keep_newest
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable, RunnableConfig
 
+    from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.checks import MemorySource
     from langchain_tiered_memory.integrations.graph.node_wiring import Found, Wiring
     from langchain_tiered_memory.types.arguments import Scope
@@ -152,3 +154,38 @@ def plan_in(state: object, node: str | None) -> dict[str, Any]:
         msg = f"the context nodes {nodes} ran side by side: say whose call this is, with node={nodes[0]!r}"
         raise InvalidInputError(msg)
     return plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembled:
+    """The context of a call, and what is new with it."""
+
+    context: Context
+    record: BranchRecord
+    notices: Sequence[dict[str, Any]] = ()
+
+
+_ASKED = ("query", "max_tokens", "system", "tools", "model", "view", "profile")
+
+
+def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool = False) -> Flow[Assembled]:
+    """The context of a call for what the state holds now; if the model is to `take` it, the next one is made anew."""
+    session = found.session
+    session.core.scope = call.scope
+    session.core.check_owner()
+    record = found.remembered()
+    key = (session.session_id, session.track, call.fingerprint, json.dumps(record.to_json()))
+    known = handover.made_for(key, take=take)
+    if known is not None:
+        return Assembled(context=known, record=record)
+    context = yield from session.core.context(
+        **{name: getattr(call, name) for name in _ASKED},
+        off=off_branch(session, found.messages, record) if found.is_truth else None,
+        alone=found.is_alone,
+        langgraph_checkpoint_id=found.place.checkpoint_id,
+        complete=True,
+    )
+    if not take:
+        handover.put(key, context)
+    notices = handover.notices.of(context.guard, session_id=session.session_id, track=session.track)
+    return Assembled(context=context, record=record, notices=notices)
