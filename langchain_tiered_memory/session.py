@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt  # noqa: TC003 - annotations are read at the border, as are the next
 from collections.abc import Iterable, Sequence  # noqa: TC003
 from typing import TYPE_CHECKING
 
@@ -17,38 +16,27 @@ from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.pages.page import content_of, document
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
-from langchain_tiered_memory.sessions.scoped_verbs import (
-    expand_within,
-    refuse_whole_session,
-    require_own,
-    search_within,
-    tree_within,
-)
+from langchain_tiered_memory.sessions.scoped_verbs import RecordVerbs, refuse_whole_session, require_own
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
-from langchain_tiered_memory.sessions.verdicts import correct, rate
+from langchain_tiered_memory.sessions.verdicts import VerdictVerbs
 from langchain_tiered_memory.sessions.view_verbs import TrackVerbs, ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
-    Amount,
     Checkpointer,
     Count,
     MessageLike,
     Name,
-    Note,
     Seconds,
-    Words,
 )
 from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
-from langchain_tiered_memory.types.drafts import SearchFilters
-from langchain_tiered_memory.types.records import Entry, Expanded, Fact, Facts, Hit, Hits, Summary, Verdict, seconds_of
+from langchain_tiered_memory.types.records import Fact, Facts
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
-    from langchain_tiered_memory.types.trees import SummaryTree
 
 
 @checked_verbs
-class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.session"):
+class Session(RecordVerbs, VerdictVerbs, TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.session"):
     """One conversation or one agent run, seen from one of its tracks. `TieredMemory.session` returns it."""
 
     def add_messages(
@@ -100,40 +88,6 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
 
     arevisions = off_loop_twin(revisions)
 
-    def search(
-        self,
-        query: str,
-        *,
-        k: Count = 10,
-        tracks: Sequence[Name] | None = None,
-        levels: Sequence[Amount] | None = None,
-        since: dt.datetime | None = None,
-        until: dt.datetime | None = None,
-    ) -> list[Hit]:
-        """Search messages (level 0) and summaries (level 1 and higher). Each level has a quota of the hits.
-
-        Args:
-            query: The question, or words to look for.
-            k: The most hits to return.
-            tracks: Only these tracks. With `None`, all that the scope of this handle shows; hits from a parent's track
-                are limited to `sight_tokens`.
-            levels: Only these levels; 0 is messages. With `None`, all.
-            since: Only what was said from this time on. A time without a zone is UTC.
-            until: Only what was said up to this time.
-
-        Returns:
-            Hits, best first.
-
-        Raises:
-            InvalidInputError: if an argument cannot be used, or a track is outside the scope of this handle.
-        """
-        filters = SearchFilters(
-            tracks=tuple(tracks) if tracks is not None else None, since=seconds_of(since), until=seconds_of(until)
-        )
-        return Hits(search_within(self.core, query, k=k, levels=levels, filters=filters))
-
-    asearch = off_loop_twin(search)
-
     def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
         """Return the facts of this session, from all tracks: short clauses with their source messages.
 
@@ -150,83 +104,6 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
         return Facts(self.core.facts(query, k=k, superseded=superseded))
 
     afacts = off_loop_twin(facts)
-
-    def correct(self, fact_id: Name, statement: Words) -> Fact:
-        """Replace a fact by a person's statement, in views, search and `facts()`, for good.
-
-        The statement becomes a message of this track, of kind `correction`, and the source of the new fact. It replaces
-        what the corrected messages state on this point, whoever reads or summarises them later. Nothing is removed. To
-        undo it, forget that message. `facts(superseded=True)` shows the history.
-
-        Args:
-            fact_id: The id of a fact that holds, or a unique beginning of it.
-            statement: What is true, as a sentence that stands alone. It must share a word with the fact.
-
-        Returns:
-            The new fact, with the id of its message.
-
-        Raises:
-            NotFoundError: if the session has no such fact.
-            InvalidInputError: if the fact no longer holds, the beginning fits several facts, or the statement shares no
-                word with it.
-            StorageError: if the database cannot store it.
-        """
-        return correct(self.core, fact_id, statement)
-
-    acorrect = off_loop_twin(correct)
-
-    def rate(
-        self, summary_id: Name, verdict: Verdict, *, note: Note | None = None, text: Words | None = None
-    ) -> Summary:
-        """Record a person's verdict on a summary. A wrong or incomplete one is written again, with all above it.
-
-        `metrics()` counts the verdicts by level and writer. A later verdict replaces an earlier one.
-
-        Args:
-            summary_id: Names one summary, as for `expand`.
-            verdict: `good`, `wrong` or `incomplete`.
-            note: What is right or missing, in at most 600 characters and half of the summary's size. The model is told,
-                and every later text of this summary says it: in the model's words, or else as a line of its own.
-            text: Your own words for the whole summary. If one of its messages is edited later, the summary is written
-                again, so put what must stay into `note` too.
-
-        Returns:
-            The summary as it is now. It is `stale` if it will be written again.
-
-        Raises:
-            NotFoundError: if the session has no such summary.
-            InvalidInputError: if `summary_id` fits several, the summary is not written yet, or a good one gets a note
-                or a text.
-            StorageError: if the database cannot store it.
-        """
-        return rate(self.core, summary_id, verdict, note=note, text=text)
-
-    arate = off_loop_twin(rate)
-
-    def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
-        """Return what a summary was made from: messages, or the summaries one level below.
-
-        Args:
-            summary_id: The id of a summary, a unique beginning of it, or the span of its messages, as contexts show it
-                (`"451-600"`). The id of a message returns that message.
-            depth: How many levels to go down. `None` goes down to the messages.
-
-        Raises:
-            NotFoundError: if the session has no such summary or message.
-            InvalidInputError: if the beginning fits several ids, or `depth` is below 1.
-        """
-        return Expanded(expand_within(self.core, summary_id, depth=depth))
-
-    aexpand = off_loop_twin(expand)
-
-    def tree(self) -> SummaryTree:
-        """Return all summaries as a tree, with states, spans and sizes. With a scope, only those of this track.
-
-        It reads every summary, so its time grows with the session.
-        """
-        return tree_within(self.core)
-
-    atree = off_loop_twin(tree)
 
     def pin(self, message_id: str) -> None:
         """Show a message in every context from now on.

@@ -92,10 +92,13 @@ def _of_hit(hit: Hit, text: str) -> str:
         return f"[{moment(hit.at)}] summary of level {hit.level} (id {hit.id[:_ID_CHARS]}): {neutralised(text)}"
     part = "" if text == hit.text else "passage of "
     speaker = speaker_label(hit.name, hit.role or "other")
+    return f"[{moment(hit.at)}] {speaker} ({part}message {_id_of(hit)}): {_said(text, hit.role)}"
+
+
+def _said(text: str, role: str | None) -> str:
+    """A message's words as data; those of a tool stand in from the margin."""
     said = neutralised(text)
-    if hit.role == "tool":
-        said = "\n  ".join(said.splitlines())
-    return f"[{moment(hit.at)}] {speaker} ({part}message {_id_of(hit)}): {said}"
+    return "\n  ".join(said.splitlines()) if role == "tool" else said
 
 
 def _id_of(one: Hit | Entry) -> str:
@@ -133,10 +136,7 @@ def _pages(found: Sequence[Summary | Entry], *, max_tokens: int, count: Callable
 def _of_record(one: Summary | Entry) -> str:
     if not isinstance(one, Entry):
         return summary_block(one)
-    said = neutralised(one.text)
-    if one.role == "tool":
-        said = "\n  ".join(said.splitlines())
-    return f"[{moment(one.at)}] {speaker_of(one)} (message {_id_of(one)}): {said}"
+    return f"[{moment(one.at)}] {speaker_of(one)} (message {_id_of(one)}): {_said(one.text, one.role)}"
 
 
 def _pieces(text: str, *, max_tokens: int, count: Callable[[str], int]) -> Iterator[str]:

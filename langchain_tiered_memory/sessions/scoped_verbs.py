@@ -5,20 +5,25 @@ With a scope that is its own track, and a capped sight of its parent's in search
 
 from __future__ import annotations
 
+import datetime as dt  # noqa: TC003 - annotations are read at the border, as are the next
+from collections.abc import Sequence  # noqa: TC003
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.border import checked_verbs
+from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.recall.search import expand, search
+from langchain_tiered_memory.types.arguments import Amount, Count, Name  # noqa: TC001
+from langchain_tiered_memory.types.drafts import SearchFilters
+from langchain_tiered_memory.types.records import Entry, Expanded, Hit, Hits, Summary, seconds_of
 from langchain_tiered_memory.types.trees import SummaryTree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from langchain_tiered_memory.session_engine import SessionEngine
-    from langchain_tiered_memory.types.drafts import SearchFilters
-    from langchain_tiered_memory.types.records import Entry, Hit, Summary
 
 
 def refuse_whole_session(core: SessionEngine, what: str) -> None:
@@ -69,36 +74,6 @@ def has_sole_track(core: SessionEngine) -> bool:
     return ref is None or set(store.transcript.tracks(ref)) <= {core.track}
 
 
-def search_within(
-    core: SessionEngine, query: str, *, k: int, levels: Sequence[int] | None, filters: SearchFilters
-) -> list[Hit]:
-    """The best hits of a handle's own track, and of its parent's as many as its sight has tokens for."""
-    runtime, scope = core.checked, core.scope
-    if scope is None:
-        return search(runtime, core.session_id, query, k=k, levels=levels, filters=filters)
-    parent = scope.sight_from(core.track)
-    seen = [core.track, *([parent] if parent is not None else [])]
-    wanted = seen if filters.tracks is None else list(dict.fromkeys(filters.tracks))
-    hidden = [track for track in wanted if track not in seen]
-    if hidden:
-        msg = f"the track {hidden[0]!r} is out of this handle's scope: it sees {', '.join(map(repr, seen))}"
-        raise InvalidInputError(msg)
-
-    def of_track(track: str) -> list[Hit]:
-        own = replace(filters, tracks=(track,))
-        return search(runtime, core.session_id, query, k=k, levels=levels, filters=own)
-
-    hits = of_track(core.track) if core.track in wanted else []
-    if parent is not None and parent in wanted:
-        hits += _within(of_track(parent), max_tokens=scope.sight_tokens, count=runtime.counter.count_text)
-    elif core.track in wanted:
-        # Summaries that merge tracks are of no single one; where there is one alone, they are its own.
-        merged = search(runtime, core.session_id, query, k=k, levels=levels, filters=replace(filters, tracks=None))
-        if has_sole_track(core):
-            hits = merged
-    return sorted(hits, key=lambda hit: (-hit.score, hit.level, hit.seq))[:k]
-
-
 def _within(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]) -> list[Hit]:
     """The best of these in `max_tokens`, each whole or by its best passage; the text of a hit is what is counted."""
     chosen: list[Hit] = []
@@ -113,22 +88,6 @@ def _within(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]
     return chosen
 
 
-def tree_within(core: SessionEngine) -> SummaryTree:
-    """The summaries that a handle may see: all, or with a scope its own track's."""
-    store, ref = core.found()
-    if ref is None:
-        return SummaryTree(session_id=core.session_id, summaries=(), messages=0, tokens=0)
-    with store.database.snapshot():
-        totals, found = store.transcript.totals(ref, track=core.only_track), store.tree.all(ref)
-    sees_all = core.scope is None or has_sole_track(core)
-    return SummaryTree(
-        session_id=core.session_id,
-        summaries=tuple(one for one in found if sees_all or one.track == core.track),
-        messages=int(totals.get("entries", 0)),
-        tokens=int(totals.get("tokens", 0)),
-    )
-
-
 class SessionCore:
     """Base of the public method sets."""
 
@@ -137,3 +96,102 @@ class SessionCore:
         """The session behind the verbs, for integrations: its names may change with any version."""
         self.session_id = core.session_id
         self.track = core.track
+
+
+@checked_verbs
+class RecordVerbs(SessionCore):
+    """What stands in a session: found, taken apart, and seen from above."""
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: Count = 10,
+        tracks: Sequence[Name] | None = None,
+        levels: Sequence[Amount] | None = None,
+        since: dt.datetime | None = None,
+        until: dt.datetime | None = None,
+    ) -> list[Hit]:
+        """Search messages (level 0) and summaries (level 1 and higher). Each level has a quota of the hits.
+
+        Args:
+            query: The question, or words to look for.
+            k: The most hits to return.
+            tracks: Only these tracks. With `None`, all that the scope of this handle shows; hits from a parent's track
+                are limited to `sight_tokens`.
+            levels: Only these levels; 0 is messages. With `None`, all.
+            since: Only what was said from this time on. A time without a zone is UTC.
+            until: Only what was said up to this time.
+
+        Returns:
+            Hits, best first.
+
+        Raises:
+            InvalidInputError: if an argument cannot be used, or a track is outside the scope of this handle.
+        """
+        filters = SearchFilters(
+            tracks=tuple(tracks) if tracks is not None else None, since=seconds_of(since), until=seconds_of(until)
+        )
+        core, runtime, scope = self.core, self.core.checked, self.core.scope
+        if scope is None:
+            return Hits(search(runtime, core.session_id, query, k=k, levels=levels, filters=filters))
+        parent = scope.sight_from(core.track)
+        seen = [core.track, *([parent] if parent is not None else [])]
+        wanted = seen if filters.tracks is None else list(dict.fromkeys(filters.tracks))
+        hidden = [track for track in wanted if track not in seen]
+        if hidden:
+            msg = f"the track {hidden[0]!r} is out of this handle's scope: it sees {', '.join(map(repr, seen))}"
+            raise InvalidInputError(msg)
+
+        def of_track(track: str) -> list[Hit]:
+            own = replace(filters, tracks=(track,))
+            return search(runtime, core.session_id, query, k=k, levels=levels, filters=own)
+
+        hits = of_track(core.track) if core.track in wanted else []
+        if parent is not None and parent in wanted:
+            hits += _within(of_track(parent), max_tokens=scope.sight_tokens, count=runtime.counter.count_text)
+        elif core.track in wanted:
+            # Summaries that merge tracks are of no single one; where there is one alone, they are its own.
+            merged = search(runtime, core.session_id, query, k=k, levels=levels, filters=replace(filters, tracks=None))
+            if has_sole_track(core):
+                hits = merged
+        return Hits(sorted(hits, key=lambda hit: (-hit.score, hit.level, hit.seq))[:k])
+
+    asearch = off_loop_twin(search)
+
+    def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
+        """Return what a summary was made from: messages, or the summaries one level below.
+
+        Args:
+            summary_id: The id of a summary, a unique beginning of it, or the span of its messages, as contexts show it
+                (`"451-600"`). The id of a message returns that message.
+            depth: How many levels to go down. `None` goes down to the messages.
+
+        Raises:
+            NotFoundError: if the session has no such summary or message.
+            InvalidInputError: if the beginning fits several ids, or `depth` is below 1.
+        """
+        return Expanded(expand_within(self.core, summary_id, depth=depth))
+
+    aexpand = off_loop_twin(expand)
+
+    def tree(self) -> SummaryTree:
+        """Return all summaries as a tree, with states, spans and sizes. With a scope, only those of this track.
+
+        It reads every summary, so its time grows with the session.
+        """
+        core = self.core
+        store, ref = core.found()
+        if ref is None:
+            return SummaryTree(session_id=core.session_id, summaries=(), messages=0, tokens=0)
+        with store.database.snapshot():
+            totals, found = store.transcript.totals(ref, track=core.only_track), store.tree.all(ref)
+        sees_all = core.scope is None or has_sole_track(core)
+        return SummaryTree(
+            session_id=core.session_id,
+            summaries=tuple(one for one in found if sees_all or one.track == core.track),
+            messages=int(totals.get("entries", 0)),
+            tokens=int(totals.get("tokens", 0)),
+        )
+
+    atree = off_loop_twin(tree)

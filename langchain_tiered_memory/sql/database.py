@@ -242,10 +242,21 @@ class Database(forks.AtFork):
             msg = f"{error} It broke during a commit: whether this call was written is not known. It may be made again"
             raise OutcomeUnknownError(msg) from error
 
-    def _error_of(self, error: DBAPIError) -> StorageError:
-        if self._file is None or error.orig is None:
-            return storage_error(error.orig, self.label)
-        found = self._file.error_of(error.orig)
+    @contextmanager
+    def _errors_of_driver(self) -> Iterator[None]:
+        try:
+            yield
+        except (DBAPIError, *self._driver_errors) as error:
+            raise self._error_of(error) from error
+        except PoolTimeoutError as error:
+            raise self._all_in_use() from error
+
+    def _error_of(self, error: Exception) -> StorageError:
+        """The error to raise for what the driver, or SQLAlchemy around it, raised."""
+        said: BaseException | None = getattr(error, "orig", error)
+        if self._file is None or said is None:
+            return storage_error(said, self.label)
+        found = self._file.error_of(said)
         if isinstance(found, StorageConflictError):  # connections that have the key of before
             self.engine.dispose()
         return found
@@ -353,14 +364,8 @@ class Database(forks.AtFork):
         """A PostgreSQL connection on which each statement stands alone, as `VACUUM` wants it."""
         self.require_writable()
         self._shared.end()
-        with self._alone(None):
-            try:
-                with self.engine.connect() as connection:
-                    yield connection.execution_options(isolation_level="AUTOCOMMIT")
-            except DBAPIError as error:
-                raise storage_error(error.orig, self.label) from error
-            except PoolTimeoutError as error:
-                raise self._all_in_use() from error
+        with self._alone(None), self._errors_of_driver(), self.engine.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     def open_to_others(self) -> list[tuple[Path, str, str]]:
         """Files of the database, and embedded Chroma's folder beside it, that are open to more people than `file_mode`.
@@ -380,18 +385,15 @@ class Database(forks.AtFork):
         """
         self.require_writable()
         self._shared.end()
-        with self._alone(self._writing):
-            try:
-                with closing(self.engine.raw_connection()) as raw, closing(raw.cursor()) as cursor:
-                    cursor.execute("VACUUM")
-                    cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                    busy = (cursor.fetchone() or (0,))[0]
-            except (DBAPIError, *self._driver_errors) as error:
-                driver = getattr(error, "orig", error)
-                told = self._file.error_of(driver) if self._file is not None else storage_error(driver, self.label)
-                raise told from error
-            except PoolTimeoutError as error:
-                raise self._all_in_use() from error
+        with (
+            self._alone(self._writing),
+            self._errors_of_driver(),
+            closing(self.engine.raw_connection()) as raw,
+            closing(raw.cursor()) as cursor,
+        ):
+            cursor.execute("VACUUM")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy = (cursor.fetchone() or (0,))[0]
         return bool(busy) and not self.in_memory
 
     def rotate_key(self, ask: KeySource) -> bool:
