@@ -80,36 +80,22 @@ def look_around(
         in_memory: Whether the database ends with the process.
         is_encrypted: Whether the database has a key, which Chroma's folder has not.
     """
-    gaps: list[Gap] = []
-    embedder = _embedder_name(embeddings)
+    embedder, has_place = _embedder_name(embeddings), chroma is not None
+    why = ""
     if embedder is None and embeddings is not None:
-        gaps.append(
-            Gap(
-                what="search is by words alone",
-                why="the files of the MiniLM embedding model are not at hand",
-                remedy="`tiered-memory setup` fetches them; embeddings=None says that words are enough",
-            )
-        )
-    if embedder is not None and chroma is None and path is None and not in_memory:
+        why = "the files of the MiniLM embedding model are not at hand"
+        remedy = "`tiered-memory setup` fetches them"
+    elif embedder is not None and not has_place and path is None and not in_memory:
+        why = "a memory on PostgreSQL has no folder beside it for embedded Chroma"
+        remedy = "name one with chroma='path', or a server with chroma='http://host:port'"
+    elif embedder is not None and not has_place and is_encrypted:
+        why = "the database is encrypted, and vectors, which tell something of the texts, would not be"
+        remedy = "chroma='path', a client or a server, says that vectors may stand there"
+    gaps: list[Gap] = []
+    if why:
         embedder = None
-        gaps.append(
-            Gap(
-                what="search is by words alone",
-                why="a memory on PostgreSQL has no folder beside it for embedded Chroma",
-                remedy="name one with chroma='path', or a server with chroma='http://host:port'; "
-                "embeddings=None says that words are enough",
-            )
-        )
-    if embedder is not None and chroma is None and is_encrypted:
-        embedder = None
-        gaps.append(
-            Gap(
-                what="search is by words alone",
-                why="the database is encrypted, and vectors, which tell something of the texts, would not be",
-                remedy="chroma='path', a client or a server, says that vectors may stand there; embeddings=None says "
-                "that words are enough",
-            )
-        )
+        remedy += "; embeddings=None says that words are enough"
+        gaps.append(Gap(what="search is by words alone", why=why, remedy=remedy))
     if isinstance(counter, EstimatingCounter):
         gaps.append(
             Gap(

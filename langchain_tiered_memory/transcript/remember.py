@@ -186,18 +186,16 @@ def as_turn(
     named: list[BaseMessage] = []
     new_ids: set[str] = set()
     for place, message in enumerate(messages):
-        message_id = str(message.id)
-        if place < again or message_id in settled or role_of(message) != "assistant":
-            known.add(message_id)
-            named.append(message)
-        elif message_id not in known:
-            known.add(message_id)
-            new_ids.add(message_id)
-            named.append(message)
-        elif renamed is not None:
+        message_id, kept = str(message.id), message
+        is_new = place >= again and message_id not in settled and role_of(message) == "assistant"
+        if is_new and message_id in known and renamed is not None:
             named.append(message.model_copy(update={"id": renamed(place)}))
-        else:
+            continue
+        if is_new and message_id in known:
             message_id = f"{message_id}-{uuid.uuid4().hex[:_NEW_ID_CHARS]}"
+            kept = message.model_copy(update={"id": message_id})
+        if is_new:
             new_ids.add(message_id)
-            named.append(message.model_copy(update={"id": message_id}))
+        known.add(message_id)
+        named.append(kept)
     return named, frozenset(new_ids)

@@ -101,18 +101,6 @@ def off_branch(session: Session, messages: Sequence[BaseMessage], record: Branch
     return None if record.whole else off_seqs(session, messages, record.archived)
 
 
-def adopted(session: Session) -> BranchRecord | None:
-    """A record for a new, empty list that goes on where the track stands; `None` where the track has nothing."""
-    ref = session.core.ref
-    if ref is None:
-        return None
-    store = session.core.runtime.store
-    found: list[tuple[int, str]] = store.transcript.numbers(ref, track=session.track)
-    if not found:
-        return None
-    return _recorded(session, [], seq=found[-1][0], epoch=ref.epoch, whole=True, archived=archived_of(found))
-
-
 def archived_of(numbers: Sequence[tuple[int, str]]) -> ArchivedPart:
     """Messages of a track, as numbers and ids from its first one on, as if they had been moved out of a state."""
     last_seq, last_id = numbers[-1]
@@ -160,9 +148,12 @@ def _compared(
         newest = store.transcript.entries(ref, track=session.track, newest_first=True, limit=1)
     if ref is not None and archived is not None:
         archived = _looked_for(session, ref, archived)
-    return _recorded(
-        session,
-        messages,
+    ids, said = digests_of(messages)
+    return BranchRecord(
+        track=session.track,
+        count=len(messages),
+        ids=ids,
+        said=said,
         seq=newest[0].seq if newest else 0,
         epoch=ref.epoch if ref is not None else 0,
         whole=not off,
@@ -239,28 +230,6 @@ def _newest_if_ours(
     if any(entry.id not in ours for entry in since):
         return None
     return since[-1].seq if since else known.seq
-
-
-def _recorded(
-    session: Session,
-    messages: Sequence[BaseMessage],
-    *,
-    seq: int,
-    epoch: int,
-    whole: bool,
-    archived: ArchivedPart | None,
-) -> BranchRecord:
-    ids, said = digests_of(messages)
-    return BranchRecord(
-        track=session.track,
-        count=len(messages),
-        ids=ids,
-        said=said,
-        seq=seq,
-        epoch=epoch,
-        whole=whole,
-        archived=archived,
-    )
 
 
 def _buried(

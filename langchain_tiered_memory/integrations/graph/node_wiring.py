@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponenti
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.graph.branches import adopted, archived_of, keep_branch, named, stored_of
+from langchain_tiered_memory.integrations.graph.branches import archived_of, keep_branch, named, stored_of
 from langchain_tiered_memory.integrations.graph.client_resends import recognised
 from langchain_tiered_memory.integrations.graph.tracks import (
     Line,
@@ -27,7 +27,15 @@ from langchain_tiered_memory.integrations.graph.tracks import (
     place_of,
     session_at,
 )
-from langchain_tiered_memory.integrations.state import STATE_KEY, BranchRecord, begins_with, branch_in, current, part_of
+from langchain_tiered_memory.integrations.state import (
+    STATE_KEY,
+    BranchRecord,
+    begins_with,
+    branch_in,
+    current,
+    digests_of,
+    part_of,
+)
 from langchain_tiered_memory.messages.codec import coerce
 
 if TYPE_CHECKING:
@@ -205,25 +213,21 @@ def first_record(
     if ref is None:
         return None
     stored = stored_of(session, messages)
-    if not stored:
-        part = adopted(session)
-    else:
-        part = None
-        first_seq = min(entry.seq for entry in stored.values())
-        earlier = runtime.store.transcript.numbers(ref, track=session.track, up_to=first_seq - 1)
-        if earlier:
-            part = BranchRecord(
-                track=session.track,
-                count=0,
-                ids="",
-                said="",
-                seq=0,
-                epoch=-1,
-                whole=False,
-                archived=archived_of(earlier),
-            )
-    if part is None:
+    up_to = min(entry.seq for entry in stored.values()) - 1 if stored else None
+    earlier = runtime.store.transcript.numbers(ref, track=session.track, up_to=up_to)
+    if not earlier:
         return None
+    ids, said = ("", "") if stored else digests_of(())
+    part = BranchRecord(
+        track=session.track,
+        count=0,
+        ids=ids,
+        said=said,
+        seq=0 if stored else earlier[-1][0],
+        epoch=-1 if stored else ref.epoch,
+        whole=not stored,
+        archived=archived_of(earlier),
+    )
     remembers = _thread_remembers(place, messages_key)
     if remembers is None:
         runtime.report(
