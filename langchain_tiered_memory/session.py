@@ -23,13 +23,11 @@ from langchain_tiered_memory.sessions.view_verbs import TrackVerbs, ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Checkpointer,
-    Count,
     MessageLike,
     Name,
     Seconds,
 )
 from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
-from langchain_tiered_memory.types.records import Fact, Facts
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
@@ -87,23 +85,6 @@ class Session(RecordVerbs, VerdictVerbs, TrackVerbs, ViewVerbs, RunVerbs, ShownH
         return [decode(one) for one in store.transcript.revisions(ref, message_id, track=self.track)]
 
     arevisions = off_loop_twin(revisions)
-
-    def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
-        """Return the facts of this session, from all tracks: short clauses with their source messages.
-
-        Facts of messages that are not summarised yet are read by rules on each call, from the newest thousand.
-
-        Args:
-            query: Only facts that match these words, best first. Without it, the weightiest come first, newest first.
-            k: The most facts to return.
-            superseded: Also return facts that were corrected. Each names the one that took its place.
-
-        Raises:
-            InvalidInputError: if an argument has the wrong type.
-        """
-        return Facts(self.core.facts(query, k=k, superseded=superseded))
-
-    afacts = off_loop_twin(facts)
 
     def pin(self, message_id: str) -> None:
         """Show a message in every context from now on.

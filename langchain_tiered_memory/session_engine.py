@@ -6,7 +6,6 @@ The owner is checked in here: `checked` gives the memory's parts only to a handl
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -21,7 +20,6 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
-from langchain_tiered_memory.summaries.tree.fact_reading import facts_not_kept_yet
 from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.drafts import Appended
     from langchain_tiered_memory.types.outcomes import ViewDiff
-    from langchain_tiered_memory.types.records import Fact, SessionRef
+    from langchain_tiered_memory.types.records import SessionRef
 
 
 class SessionEngine:
@@ -194,22 +192,6 @@ class SessionEngine:
                 return said
             # Somebody else wrote the same ids in between, such as another answer from the same cache.
         return []
-
-    def facts(self, query: str | None, *, k: int, superseded: bool) -> list[Fact]:
-        """The session's facts with the ids of their messages, as `Session.facts` says."""
-        store, ref = self.found()
-        if ref is None:
-            return []
-        self.engine.greet(self.session_id)
-        fresh = facts_not_kept_yet(self.runtime, ref)
-        if query is None:
-            found = store.facts.best(ref, k, superseded_too=superseded, track=self.only_track, fresh=fresh, once=True)
-        else:
-            found = store.facts.search(ref, query, k, superseded_too=superseded, track=self.only_track, fresh=fresh)
-        seqs = sorted({seq for fact in found for seq in fact.sources})
-        stated = store.transcript.by_seq(ref, seqs)
-        ids = {entry.seq: entry.id for entry in stated if self.only_track in (None, entry.track)}
-        return [replace(fact, message_ids=tuple(ids[seq] for seq in fact.sources if seq in ids)) for fact in found]
 
     def context(self, query: str | None = None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `_request` takes them
         """Put together what one model call gets, as `Session.context` says."""

@@ -19,12 +19,13 @@ from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, has_sole_
 from langchain_tiered_memory.summaries.facts.reading import CORRECTION, CORRECTS
 from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON
+from langchain_tiered_memory.summaries.tree.fact_reading import facts_not_kept_yet
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import commit, read_work
 from langchain_tiered_memory.summaries.writers.jobs import Condensed
-from langchain_tiered_memory.types.arguments import Name, Note, Words  # noqa: TC001 - annotations are read at the border
+from langchain_tiered_memory.types.arguments import Count, Name, Note, Words  # noqa: TC001 - annotations are read at the border
 from langchain_tiered_memory.types.drafts import Judged
-from langchain_tiered_memory.types.records import Fact, Summary, Verdict  # noqa: TC001 - as above
+from langchain_tiered_memory.types.records import Fact, Facts, Summary, Verdict
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.session_engine import SessionEngine
@@ -37,7 +38,37 @@ _MOST_FACTS = 20_000
 
 @checked_verbs
 class VerdictVerbs(SessionCore):
-    """A fact corrected, a summary rated."""
+    """Facts, and what a person says of them and of summaries."""
+
+    def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
+        """Return the facts of this session, from all tracks: short clauses with their source messages.
+
+        Facts of messages that are not summarised yet are read by rules on each call, from the newest thousand.
+
+        Args:
+            query: Only facts that match these words, best first. Without it, the weightiest come first, newest first.
+            k: The most facts to return.
+            superseded: Also return facts that were corrected. Each names the one that took its place.
+
+        Raises:
+            InvalidInputError: if an argument has the wrong type.
+        """
+        core = self.core
+        store, ref = core.found()
+        if ref is None:
+            return Facts()
+        core.engine.greet(core.session_id)
+        fresh = facts_not_kept_yet(core.runtime, ref)
+        if query is None:
+            found = store.facts.best(ref, k, superseded_too=superseded, track=core.only_track, fresh=fresh, once=True)
+        else:
+            found = store.facts.search(ref, query, k, superseded_too=superseded, track=core.only_track, fresh=fresh)
+        seqs = sorted({seq for fact in found for seq in fact.sources})
+        stated = store.transcript.by_seq(ref, seqs)
+        ids = {entry.seq: entry.id for entry in stated if core.only_track in (None, entry.track)}
+        return Facts(replace(one, message_ids=tuple(ids[seq] for seq in one.sources if seq in ids)) for one in found)
+
+    afacts = off_loop_twin(facts)
 
     def correct(self, fact_id: Name, statement: Words) -> Fact:
         """Replace a fact by a person's statement, in views, search and `facts()`, for good.
@@ -61,7 +92,7 @@ class VerdictVerbs(SessionCore):
         """
         core = self.core
         core.engine.writable_runtime()
-        known = core.facts(None, k=_MOST_FACTS, superseded=True)
+        known = self.facts(k=_MOST_FACTS, superseded=True)
         begin_so = [one for one in known if one.id.startswith(fact_id)]
         meant = [one for one in begin_so if one.id == fact_id] or begin_so
         if len(meant) != 1:
@@ -81,7 +112,7 @@ class VerdictVerbs(SessionCore):
             raise InvalidInputError(msg)
         said = HumanMessage(statement, additional_kwargs={CORRECTS: list(numbers)})
         ((message_id,), _) = core.add([said], kind=CORRECTION)
-        now = core.facts(None, k=_MOST_FACTS, superseded=True)
+        now = self.facts(k=_MOST_FACTS, superseded=True)
         return next(one for one in now if one.instead_of and message_id in one.message_ids)
 
     acorrect = off_loop_twin(correct)
