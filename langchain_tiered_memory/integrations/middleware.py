@@ -35,7 +35,6 @@ from langchain_tiered_memory.integrations.agent.reply import (
 )
 from langchain_tiered_memory.integrations.agent.request import (
     changes_of,
-    held_by,
     is_summarised,
     running_config,
     schemas_of,
@@ -236,7 +235,8 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
 
     def _asked(self, request: ModelRequest[Any]) -> tuple[Asked, RunnableConfig] | None:
         """The request as the journey sees it, and the config of the running step; `None` where it has no message."""
-        held = held_by(request)
+        # Those of the state: what middlewares around this one changed in the request is not remembered.
+        held = list(request.state.get("messages") or request.messages)
         if not held:
             return None
         config = running_config()

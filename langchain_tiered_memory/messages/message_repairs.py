@@ -56,10 +56,8 @@ def with_known_role(message: BaseMessage) -> tuple[list[BaseMessage], str | None
 
     Usually one message. None for something that is no message, several where tool results stand in a human message.
     """
-    if isinstance(message, HumanMessage):
-        return _results_apart(message)
-    if isinstance(message, AIMessage | ToolMessage | SystemMessage):
-        return _results_as_text(message)
+    if isinstance(message, HumanMessage | AIMessage | ToolMessage | SystemMessage):
+        return _without_results(message)
     fields: dict[str, Any] = {"content": message.content, "id": message.id, "name": message.name}
     role = role_of(message)
     if isinstance(message, ChatMessage) and role in {"user", "assistant", "system"}:
@@ -114,11 +112,13 @@ def without_reasoning(message: BaseMessage) -> BaseMessage:
 
 def has_partial_reasoning(message: BaseMessage) -> bool:
     """Whether its reasoning would be refused: a block of a cut stream, or nothing that follows it."""
-    blocks = blocks_of(message.content)
-    reasoning = [block for block in blocks if _is_reasoning(block)]
-    if not reasoning or not isinstance(message, AIMessage):
+    content = message.content
+    if not isinstance(message, AIMessage) or not isinstance(content, list):
         return False
-    followed = not _is_reasoning(blocks[-1]) or bool(requested_calls(message))
+    reasoning = [block for block in content if _is_reasoning(block)]
+    if not reasoning:
+        return False
+    followed = not _is_reasoning(content[-1]) or bool(requested_calls(message))
     return not followed or not all(_is_whole(block) for block in reasoning)
 
 
@@ -174,36 +174,34 @@ def _is_whole(block: object) -> bool:
     )
 
 
-def _results_apart(message: HumanMessage) -> tuple[list[BaseMessage], str | None]:
-    """Anthropic's way of answering calls (`tool_result` blocks of the user) as tool messages."""
+def _without_results(message: BaseMessage) -> tuple[list[BaseMessage], str | None]:
+    """`tool_result` blocks, which no provider takes in all places.
+
+    Of the user, Anthropic's way of answering calls, as tool messages; elsewhere, or without the id of a call, as text.
+    """
+    blocks = message.content if isinstance(message.content, list) else []
+    if not any(_is_result(block) for block in blocks):
+        return [message], None
     results: list[BaseMessage] = []
     rest: list[str | dict[Any, Any]] = []
-    for block in message.content if isinstance(message.content, list) else ():
-        if not isinstance(block, dict) or block.get("type") != "tool_result" or not block.get("tool_use_id"):
+    for block in blocks:
+        if not isinstance(block, dict) or not _is_result(block):
             rest.append(block)
-            continue
-        given = block.get("content")
-        content: Any = given if isinstance(given, str | list) else ""
-        status = "error" if block.get("is_error") else "success"
-        results.append(ToolMessage(content=content, tool_call_id=str(block["tool_use_id"]), status=status))
-    remaining, change = _results_as_text(message.model_copy(update={"content": rest}) if results else message)
-    if not results:
-        return remaining, change
-    return [*results, *(remaining if rest else [])], "answered calls; the results became tool messages"
+        elif isinstance(message, HumanMessage) and block.get("tool_use_id"):
+            given = block.get("content")
+            content: Any = given if isinstance(given, str | list) else ""
+            status = "error" if block.get("is_error") else "success"
+            results.append(ToolMessage(content=content, tool_call_id=str(block["tool_use_id"]), status=status))
+        else:
+            rest.append({"type": "text", "text": joined_text(parts_of(block))})
+    left = message.model_copy(update={"content": rest})
+    if results:
+        return [*results, *([left] if rest else [])], "answered calls; the results became tool messages"
+    return [left], "had a tool result in its content; it became text"
 
 
-def _results_as_text(message: BaseMessage) -> tuple[list[BaseMessage], str | None]:
-    """`tool_result` blocks where no provider takes them, as text."""
-    blocks = blocks_of(message.content)
-    if not any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks):
-        return [message], None
-    content = [
-        {"type": "text", "text": joined_text(parts_of(block))}
-        if isinstance(block, dict) and block.get("type") == "tool_result"
-        else block
-        for block in blocks
-    ]
-    return [message.model_copy(update={"content": content})], "had a tool result in its content; it became text"
+def _is_result(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
 
 
 def with_valid_calls(message: AIMessage, taken: set[str]) -> tuple[AIMessage, dict[str, str]]:
@@ -214,8 +212,8 @@ def with_valid_calls(message: AIMessage, taken: set[str]) -> tuple[AIMessage, di
     them unique in the whole request.
     """
     calls = requested_calls(message)
-    legacy = _legacy_call(message)
-    if not calls and legacy is None:
+    legacy = message.additional_kwargs.get("function_call")  # from before there were tool calls
+    if not calls and not isinstance(legacy, Mapping):
         return message, {}
     used = set(taken)
     renamed: dict[str, str] = {}
@@ -227,10 +225,8 @@ def with_valid_calls(message: AIMessage, taken: set[str]) -> tuple[AIMessage, di
             renamed.setdefault(call.id, new_id)
         args = call.args if call.raw is None else {"invalid_arguments": call.raw}
         made.append({"name": valid_tool_name(call.name), "args": args, "id": new_id, "type": "tool_call"})
-    same = not message.invalid_tool_calls and [_identity(call) for call in message.tool_calls] == [
-        _identity(call) for call in made
-    ]
-    if same and not message.additional_kwargs.get("function_call"):
+    given = [(call.get("id"), call.get("name")) for call in message.tool_calls]
+    if given == [(call["id"], call["name"]) for call in made] and not (message.invalid_tool_calls or legacy):
         return message, {}
     update: dict[str, Any] = {
         "tool_calls": made,
@@ -243,17 +239,10 @@ def with_valid_calls(message: AIMessage, taken: set[str]) -> tuple[AIMessage, di
             key: value for key, value in message.additional_kwargs.items() if key not in {"tool_calls", "function_call"}
         },
     }
-    if legacy is not None:
-        update["content"] = [*blocks_of(update["content"]), {"type": "text", "text": legacy}]
+    if not calls and isinstance(legacy, Mapping):  # beside tool calls it only repeats one of them
+        said = f"{legacy.get('name')}({legacy.get('arguments')})"
+        update["content"] = [*blocks_of(update["content"]), {"type": "text", "text": said}]
     return message.model_copy(update=update), renamed
-
-
-def _legacy_call(message: AIMessage) -> str | None:
-    """A call from before there were tool calls. Beside tool calls it only repeats one of them."""
-    call = message.additional_kwargs.get("function_call")
-    if not isinstance(call, Mapping) or requested_calls(message):
-        return None
-    return f"{call.get('name')}({call.get('arguments')})"
 
 
 def _valid_id(call: RequestedCall, number: int, used: set[str]) -> str:
@@ -270,10 +259,6 @@ def _valid_id(call: RequestedCall, number: int, used: set[str]) -> str:
 def valid_tool_name(name: str) -> str:
     """The name of a tool with characters, and as many, as every provider takes."""
     return name if VALID_TOOL_NAME.fullmatch(name) else _NOT_IN_A_TOOL_NAME.sub("_", name[:64]) or "unknown_tool"
-
-
-def _identity(call: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (call.get("id"), call.get("name"))
 
 
 def _renamed_block(block: str | dict[Any, Any], renamed: Mapping[str, str]) -> str | dict[Any, Any]:

@@ -180,9 +180,6 @@ def _matched(messages: Sequence[BaseMessage], repairs: list[str]) -> dict[int, _
                 repairs.append(
                     f"{_named(message)} made calls in a form that not every provider takes; they were rewritten"
                 )
-            if not mended.tool_calls:
-                answered[at] = _Answered(at, mended, {})
-                continue
             answered[at] = entry = _Answered(at, mended, {})
             ids = [str(call["id"]) for call in mended.tool_calls]
             taken.update(ids)

@@ -122,9 +122,10 @@ def _chosen(model: object) -> Iterable[object]:
 
 def answer_limit(model: object) -> int | None:
     """Tokens that one answer of `model` may have; the least of those that a call may reach, `None` where none tells."""
-    bound = _bound_limit(model)
-    if bound is not None:
-        return bound
+    for bound in _bindings(model):  # `model.bind(max_tokens=500)`
+        named = [value for name in _LIMITS if (value := _as_limit(bound.get(name))) is not None]
+        if named:
+            return min(named)
     told = [limit for one in models_in(model) if (limit := _own_limit(one)) is not None]
     return min(told, default=None)
 
@@ -143,15 +144,6 @@ def _own_limit(model: object) -> int | None:
     set_limits = [value for name in _LIMITS if (value := _as_limit(getattr(model, name, None))) is not None]
     able = answer_of(model)
     return min([*set_limits, *([able] if able is not None else [])], default=None)
-
-
-def _bound_limit(model: object) -> int | None:
-    """What was bound to the call: `model.bind(max_tokens=500)`."""
-    for bound in _bindings(model):
-        named = [value for name in _LIMITS if (value := _as_limit(bound.get(name))) is not None]
-        if named:
-            return min(named)
-    return None
 
 
 def _bindings(model: object) -> Iterator[Mapping[str, Any]]:

@@ -131,11 +131,6 @@ def schemas_of(tools: Sequence[Any], response_format: object) -> list[Any]:
     return found
 
 
-def held_by(request: Any) -> list[BaseMessage]:  # noqa: ANN401 - a `ModelRequest`
-    """The messages of the state: what middlewares around this one changed in the request is not remembered."""
-    return list(request.state.get("messages") or request.messages)
-
-
 def running_config() -> RunnableConfig:
     """The config of the step that runs."""
     try:
