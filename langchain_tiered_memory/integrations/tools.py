@@ -198,37 +198,28 @@ class _Verbs:
 
     def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1, question: str = "") -> str:  # noqa: A002 - the model's word for it
         session = self._session(config)
-        for name in _names(id):
-            try:
-                if question.strip():
-                    return session.reread(name, query=question, max_tokens=self.max_tokens).text
-                found = session.expand(name, depth=depth if depth > 0 else None)
-            except NotFoundError:
-                continue
-            except InvalidInputError as error:
-                return _unusable(id, error)
-            shown = page_of(found, page=page, max_tokens=self.max_tokens, count=self._count)
-            return f"{_quoted(id)} has fewer than {str(page)[:20]} pages." if shown is None else shown
-        return _unknown(id)
+
+        def shown(name: str) -> str:
+            if question.strip():
+                return session.reread(name, query=question, max_tokens=self.max_tokens).text
+            found = session.expand(name, depth=depth if depth > 0 else None)
+            text = page_of(found, page=page, max_tokens=self.max_tokens, count=self._count)
+            return f"{_quoted(id)} has fewer than {str(page)[:20]} pages." if text is None else text
+
+        return _answer(id, shown)
 
     def pin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above; tools call by name
         session = self._session(config)
-        for name in _names(id):
-            try:
-                found = session.expand(name, depth=1)
-                # A summary gives what it stands for.
-                if len(found) != 1 or not isinstance(found[0], Entry) or not found[0].id.startswith(name):
-                    return f"{_quoted(id)} is a summary. `expand` it, and pin one of its messages."
-                if keep:
-                    session.pin(found[0].id)
-                else:
-                    session.unpin(found[0].id)
-            except NotFoundError:
-                continue
-            except InvalidInputError as error:
-                return _unusable(id, error)
+
+        def done(name: str) -> str:
+            found = session.expand(name, depth=1)
+            # A summary gives what it stands for.
+            if len(found) != 1 or not isinstance(found[0], Entry) or not found[0].id.startswith(name):
+                return f"{_quoted(id)} is a summary. `expand` it, and pin one of its messages."
+            (session.pin if keep else session.unpin)(found[0].id)
             return f"Message {_quoted(found[0].id)} {'stays in view from now on' if keep else 'is no longer pinned'}."
-        return _unknown(id)
+
+        return _answer(id, done)
 
     def _session(self, config: RunnableConfig) -> Session:
         configurable = config.get("configurable", {})
@@ -283,9 +274,13 @@ def _quoted(said: str) -> str:
     return f"'{plain_label(said, max_chars=_MAX_QUOTED_CHARS)}'"
 
 
-def _unknown(wanted: str) -> str:
+def _answer(wanted: str, look: Callable[[str], str]) -> str:
+    """What comes of the first form of an id that there is; else a text that a model can act on."""
+    for name in _names(wanted):
+        try:
+            return look(name)
+        except NotFoundError:
+            continue
+        except InvalidInputError as error:
+            return f"{_quoted(wanted)} cannot be used: {plain_label(str(error), max_chars=300)}"
     return f"There is no message or summary {_quoted(wanted)} in this conversation. Take an id that `recall` shows."
-
-
-def _unusable(wanted: str, error: InvalidInputError) -> str:
-    return f"{_quoted(wanted)} cannot be used: {plain_label(str(error), max_chars=300)}"

@@ -12,7 +12,8 @@ from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import Aside, CalledModels, aside_of, stepped
 from langchain_tiered_memory.integrations.agent.request import ViewChanges, warn_of_summaries
-from langchain_tiered_memory.integrations.graph.branches import named, off_branch, stored_of
+from langchain_tiered_memory.integrations.graph.branches import named, off_branch
+from langchain_tiered_memory.integrations.graph.client_resends import stored_of
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
 from langchain_tiered_memory.integrations.graph.tracks import Line, Place, line_of_agent, session_at
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of

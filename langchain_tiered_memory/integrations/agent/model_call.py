@@ -17,7 +17,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import aside_of, keep_aside, measured, unseen_in
 from langchain_tiered_memory.integrations.agent.context import Asked, Choices, Prepared, context_of, prepared_for
 from langchain_tiered_memory.integrations.agent.reply import keep_request, outgoing_of
-from langchain_tiered_memory.integrations.graph.branches import ids_of, stored_of
+from langchain_tiered_memory.integrations.graph.client_resends import ids_of, stored_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices
 from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.ingest import reported_by

@@ -13,7 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 
 from langchain_tiered_memory.errors import InvalidInputError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.graph.branches import chained, off_seqs, stored_of
+from langchain_tiered_memory.integrations.graph.branches import chained, off_seqs
+from langchain_tiered_memory.integrations.graph.client_resends import stored_of
 from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, Numbers, digests_of
 from langchain_tiered_memory.messages.codec import decode, encode
 from langchain_tiered_memory.messages.ingest import redacted

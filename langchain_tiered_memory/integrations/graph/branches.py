@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import BaseMessage, RemoveMessage
 
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.graph.forgotten import SAID_PREFIX, forgotten_in, handed_down_from
+from langchain_tiered_memory.integrations.graph.client_resends import (
+    SAID_PREFIX,
+    forgotten_in,
+    handed_down_from,
+    ids_of,
+    stored_of,
+)
 from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, digests_at, digests_of
 from langchain_tiered_memory.messages.codec import coerce, encode
 
@@ -41,11 +47,6 @@ def named(values: Iterable[object]) -> list[BaseMessage]:
             message = message.model_copy(update={"id": f"{SAID_PREFIX}{digest}-{said[digest]}"})
         found.append(message)
     return found
-
-
-def ids_of(messages: Sequence[BaseMessage]) -> list[str]:
-    """The ids of a state's messages, as `named` gave them."""
-    return [str(one.id) for one in messages]
 
 
 def keep_branch(
@@ -114,16 +115,6 @@ def chained(digest: str, ids: Sequence[str]) -> str:
     for one in ids:
         digest = hashlib.blake2b(f"{digest}\0{one}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
     return digest
-
-
-def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, Entry]:
-    """The entries of these messages on this track, by the id that the state knows."""
-    ref = session.core.ref
-    if ref is None:
-        return {}
-    entries = session.core.runtime.store.transcript.by_id(ref, ids_of(messages), track=session.track)
-    mine = {entry.id: entry for entry in entries}
-    return {one: mine[one] for one in ids_of(messages) if one in mine}
 
 
 def off_seqs(session: Session, messages: Sequence[BaseMessage], archived: ArchivedPart | None) -> frozenset[int]:

@@ -16,8 +16,8 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponenti
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.graph.branches import archived_of, keep_branch, named, stored_of
-from langchain_tiered_memory.integrations.graph.client_resends import recognised
+from langchain_tiered_memory.integrations.graph.branches import archived_of, keep_branch, named
+from langchain_tiered_memory.integrations.graph.client_resends import recognised, stored_of
 from langchain_tiered_memory.integrations.graph.tracks import (
     Line,
     Place,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
-from langchain_tiered_memory.integrations.graph.branches import ids_of
+from langchain_tiered_memory.integrations.graph.client_resends import ids_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
@@ -81,11 +81,6 @@ class Place:
         """Whether the state's messages are all of their branch."""
         return self.saver is not None
 
-    @property
-    def checkpointer(self) -> str | None:
-        """Class of LangGraph's checkpointer; `None` without one."""
-        return type(self.saver).__name__ if self.saver is not None else None
-
 
 def place_of(config: RunnableConfig, user_key: str) -> Place:
     """Where the step with that config runs."""
@@ -137,7 +132,7 @@ def user_of(config: RunnableConfig, user_key: str) -> str | None:
 def session_at(memory: TieredMemory, place: Place, *, track: str) -> Session:
     """The session of a place. It is noted with what is written there that LangGraph keeps the thread too."""
     session = memory.session(place.session_id, user=place.user, track=track)
-    session.core.checkpointer = place.checkpointer
+    session.core.checkpointer = type(place.saver).__name__ if place.saver is not None else None
     return session
 
 
