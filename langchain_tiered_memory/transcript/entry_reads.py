@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import Connection, Integer, Row, Select, bindparam, func, literal_column, null, or_, select, union_all
+from sqlalchemy import Connection, Row, Select, bindparam, func, or_, select
 
 from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError
 from langchain_tiered_memory.sql import entry_rows
@@ -16,12 +16,12 @@ from langchain_tiered_memory.sql.damage import damage_of, readable
 from langchain_tiered_memory.sql.entry_rows import ROLES
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import of_track
-from langchain_tiered_memory.sql.schema import digest_of, entries, files, packed, summaries, unpacked
+from langchain_tiered_memory.sql.schema import digest_of, entries, packed, summaries, unpacked
 from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from langchain_tiered_memory.types.records import Entry, Role, SessionRef
 
@@ -37,28 +37,28 @@ class Bounds(TypedDict, total=False):
     limit: int | None
 
 
-_OF_SESSION = select(*entry_rows.ENTRY_COLUMNS).where(entries.c.session_key == bindparam("session"))
-_CONDITIONS = {
+OF_SESSION = select(*entry_rows.ENTRY_COLUMNS).where(entries.c.session_key == bindparam("session"))
+CONDITIONS = {
     "track": entries.c.track == bindparam("track"),
     "after": entries.c.seq > bindparam("after"),
     "up_to": entries.c.seq <= bindparam("up_to"),
     "roles": entries.c.role.in_(bindparam("roles", expanding=True)),
 }
-_BY_SEQ = _OF_SESSION.where(entries.c.seq.in_(bindparam("seqs", expanding=True))).order_by(entries.c.seq)
+_BY_SEQ = OF_SESSION.where(entries.c.seq.in_(bindparam("seqs", expanding=True))).order_by(entries.c.seq)
 _MOMENTS = select(entries.c.seq, entries.c.at, entries.c.role, entries.c.name, entries.c.track).where(
     entries.c.session_key == bindparam("session"), entries.c.seq.in_(bindparam("seqs", expanding=True))
 )
-_BY_ID = _OF_SESSION.where(entries.c.id_digest.in_(bindparam("digests", expanding=True)))
-_BY_ID_ON_TRACK = _BY_ID.where(_CONDITIONS["track"])
-_BY_GROUP = _OF_SESSION.where(entries.c.group_seq.in_(bindparam("groups", expanding=True)))
+_BY_ID = OF_SESSION.where(entries.c.id_digest.in_(bindparam("digests", expanding=True)))
+_BY_ID_ON_TRACK = _BY_ID.where(CONDITIONS["track"])
+_BY_GROUP = OF_SESSION.where(entries.c.group_seq.in_(bindparam("groups", expanding=True)))
 _NUMBERS = select(entries.c.seq, entries.c.id_digest).where(
-    entries.c.session_key == bindparam("session"), _CONDITIONS["track"]
+    entries.c.session_key == bindparam("session"), CONDITIONS["track"]
 )
 _IN_THE_MAKING = select(summaries.c.id).where(
     summaries.c.session_key == bindparam("session"), summaries.c.level == 1, summaries.c.state.not_in(FINISHED)
 )
 _NOT_SUMMARISED = (
-    _OF_SESSION.where(or_(entries.c.summary_id.is_(None), entries.c.summary_id.in_(_IN_THE_MAKING)))
+    OF_SESSION.where(or_(entries.c.summary_id.is_(None), entries.c.summary_id.in_(_IN_THE_MAKING)))
     .order_by(entries.c.seq.desc())
     .limit(bindparam("limit"))
 )
@@ -69,86 +69,27 @@ _FIRST_TRACK = (
     .limit(1)
 )
 _NEXT_TRACK = _FIRST_TRACK.where(entries.c.track > bindparam("track"))
-_WAITING = (
-    _OF_SESSION.where(entries.c.waits.is_(True), _CONDITIONS["track"]).order_by(entries.c.seq.desc()).limit(OPEN_HEADS)
+WAITING = (
+    OF_SESSION.where(entries.c.waits.is_(True), CONDITIONS["track"]).order_by(entries.c.seq.desc()).limit(OPEN_HEADS)
 )
 _KINDS = (
     select(entries.c.seq, entries.c.kind)
     .where(
         entries.c.session_key == bindparam("session"),
         entries.c.kind.is_not(None),
-        _CONDITIONS["track"],
-        _CONDITIONS["after"],
+        CONDITIONS["track"],
+        CONDITIONS["after"],
     )
     .order_by(entries.c.seq)
 )
-_PINNED = _OF_SESSION.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)
+PINNED = OF_SESSION.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)
 
 
 @cache
 def _bounded(filters: frozenset[str], *, newest_first: bool) -> Select[Any]:
-    query = _OF_SESSION.where(*(_CONDITIONS[name] for name in sorted(filters - {"limit"})))
+    query = OF_SESSION.where(*(CONDITIONS[name] for name in sorted(filters - {"limit"})))
     query = query.order_by(entries.c.seq.desc() if newest_first else entries.c.seq)
     return query.limit(bindparam("limit")) if "limit" in filters else query
-
-
-def _part(number: int, query: Select[Any]) -> Select[Any]:
-    """The rows of a bounded read, each behind the number of its part."""
-    rows = query.subquery()
-    return select(
-        literal_column(str(number), Integer).label("part"),
-        *(rows.c[column.name] for column in entry_rows.ENTRY_COLUMNS),
-    )
-
-
-def _first_or_last(role: str | None, limit: str, *, newest_first: bool) -> Select[Any]:
-    on_track = _OF_SESSION.where(_CONDITIONS["track"])
-    said = on_track if role is None else on_track.where(entries.c.role == role)
-    return said.order_by(entries.c.seq.desc() if newest_first else entries.c.seq).limit(bindparam(limit))
-
-
-_worked = (
-    select(files.c.seq)
-    .where(
-        files.c.session_key == bindparam("session"),
-        files.c.track == bindparam("track"),
-        files.c.operation.in_(("read", "write")),
-    )
-    .group_by(files.c.seq)
-    .order_by(files.c.seq.desc())
-    .limit(bindparam("worked"))
-    .subquery()
-)
-_MUSTS = union_all(
-    _part(0, _first_or_last("user", "goals", newest_first=False)),
-    _part(1, _first_or_last("system", "prompts", newest_first=False)),
-    _part(2, _first_or_last("user", "users", newest_first=True)),
-    _part(3, _first_or_last(None, "newest", newest_first=True)),
-    _part(4, _WAITING),
-    _part(5, _PINNED),
-    _part(6, _OF_SESSION.where(entries.c.track < bindparam("track")).limit(1)),
-    _part(7, _OF_SESSION.where(entries.c.track > bindparam("track")).limit(1)),
-    select(literal_column("8", Integer).label("part"), _worked.c.seq, *(null() for _ in entry_rows.ENTRY_COLUMNS[1:])),
-)
-_PARTS = 8
-
-
-def read_required(
-    connection: Connection, ref: SessionRef, *, track: str, limits: Mapping[str, int]
-) -> tuple[list[list[Entry]], list[int]]:
-    """First user messages, first system messages, last user messages, last messages, those that wait, pins, and others.
-
-    The last two parts have a message of another track each, where there is one before or behind this one by name. One
-    statement; each part in the order of the messages. Beside them the numbers of the latest messages that worked on
-    files, newest first. `limits` says how many of the first four at most (`goals`, `prompts`, `users`, `newest`), and
-    of these (`worked`).
-    """
-    parts: list[list[Any]] = [[] for _ in range(_PARTS + 1)]
-    for part, *row in connection.execute(_MUSTS, {"session": ref.key, "track": packed(track), **limits}):
-        parts[part].append(row)
-    read = partial(entry_or_again, connection)
-    found = [sorted(readable(connection, rows, read), key=lambda entry: entry.seq) for rows in parts[:_PARTS]]
-    return found, sorted((seq for seq, *_ in parts[_PARTS] if isinstance(seq, int)), reverse=True)
 
 
 def read_named(connection: Connection, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> dict[str, Entry]:
@@ -328,7 +269,7 @@ class EntryReads(Room):
 
     def waiting_heads(self, ref: SessionRef, *, track: str) -> list[Entry]:
         """Messages with calls that have no result yet, newest first, as many as a late result may still join."""
-        return self._found(ref, _WAITING, track=packed(track))
+        return self._found(ref, WAITING, track=packed(track))
 
     def kinds(self, ref: SessionRef, *, track: str, after: int) -> list[tuple[int, str]]:
         """Number and kind of the messages of a track behind a number that were given a kind, in order."""
@@ -342,4 +283,4 @@ class EntryReads(Room):
 
     def pinned(self, ref: SessionRef) -> list[Entry]:
         """Pinned messages, in order."""
-        return self._found(ref, _PINNED)
+        return self._found(ref, PINNED)

@@ -34,7 +34,8 @@ from langchain_tiered_memory.sql.schema import (
     unpacked,
 )
 from langchain_tiered_memory.transcript.append import DropFacts, GroupRule, any_known, rounds_of, write_round
-from langchain_tiered_memory.transcript.entry_reads import EntryReads, read_named, read_required
+from langchain_tiered_memory.transcript.entry_reads import read_named
+from langchain_tiered_memory.transcript.required_reads import RequiredReads
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
 from langchain_tiered_memory.transcript.tombstones import held_back, known_before
 from langchain_tiered_memory.types.drafts import Appended, Incoming
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.sql.database import Database
-    from langchain_tiered_memory.types.records import Entry
 
 _OF_SESSION = summaries.c.session_key == bindparam("session")
 _PLAN = select(plans.c.payload).where(
@@ -134,25 +134,6 @@ _OTHER_TRACKS = union_all(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MustEntries:
-    """Messages that a context must show, or must not condense; each part in order."""
-
-    opening: tuple[Entry, ...] = ()
-    """System messages that the track began with, and its first user message."""
-    pinned: tuple[Entry, ...] = ()
-    users: tuple[Entry, ...] = ()
-    """The latest user messages."""
-    newest: tuple[Entry, ...] = ()
-    """The latest messages of any role."""
-    waiting: tuple[Entry, ...] = ()
-    """Messages with calls that have no result yet: the latest, as many as a late result may still join."""
-    has_other_tracks: bool = False
-    """Whether the session has messages of other tracks."""
-    worked_on: tuple[int, ...] = ()
-    """`seq`s of the latest messages that worked on files, newest first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KeptView:
     """A plan as it was kept, and the size of its session."""
 
@@ -174,7 +155,7 @@ class OtherTracks:
     """Whether there may be more than were looked at."""
 
 
-class Transcript(EntryReads):
+class Transcript(RequiredReads):
     """Reads and writes messages. Each method is one transaction."""
 
     def __init__(self, database: Database, group_rule: GroupRule, drop_facts: DropFacts) -> None:
@@ -319,34 +300,6 @@ class Transcript(EntryReads):
         """Mark a session as closed at `now`, or as open again with `None`."""
         with self.database.write() as connection:
             connection.execute(update(sessions).where(sessions.c.key == ref.key).values(ended_at=now))
-
-    def required(
-        self, ref: SessionRef, *, track: str, off: frozenset[int], opening: int, users: int, newest: int, worked_on: int
-    ) -> MustEntries:
-        """What must be shown of a track, as if the messages in `off` were not there; pins are those of all tracks.
-
-        At most `opening` system messages before the first user message, `users` of the latest user messages,
-        `newest` of the latest, and the numbers of `worked_on` messages.
-        """
-        most = len(off)
-
-        def on(found: list[Entry]) -> list[Entry]:
-            return [entry for entry in found if entry.seq not in off]
-
-        with self.database.read() as connection:
-            limits = {"goals": 1 + most, "prompts": opening, "users": users + most, "newest": newest + most}
-            parts, worked = read_required(connection, ref, track=track, limits=limits | {"worked": worked_on})
-        first, prompts, asked, latest, heads, pinned, *others = parts
-        goal = on(first)[:1]
-        return MustEntries(
-            opening=(*(one for one in on(prompts) if goal and one.seq < goal[0].seq), *goal),
-            pinned=tuple(on(pinned)),
-            users=tuple(on(asked)[-users:] if users else ()),
-            newest=tuple(on(latest)[-newest:] if newest else ()),
-            waiting=tuple(on(heads)),
-            has_other_tracks=any(others),
-            worked_on=tuple(worked),
-        )
 
     def kept_view(self, ref: SessionRef, name: str) -> KeptView:
         """A view's plan under the session's present epoch, and the size of the session."""
