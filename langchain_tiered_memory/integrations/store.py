@@ -102,27 +102,7 @@ class TieredStore(BaseStore):
             MixedOwnersError: when the config names another user than the run's context.
             StorageError: when the database cannot be read, or written to; nothing was.
         """
-        return self._carried_out(list(ops), self._reach())
-
-    abatch = off_loop_twin(batch)  # type: ignore[arg-type] # the base class has its own `self`
-
-    def sweep_ttl(self) -> int:
-        """Remove what has expired; returns how many items."""
-        runtime = self._memory.core.writable_runtime()
-        return runtime.store.items.sweep(now=runtime.now())
-
-    asweep_ttl = off_loop_twin(sweep_ttl)
-
-    def _reach(self) -> Reach:
-        user = self._user
-        if user is None:
-            try:
-                user = user_of(get_config(), self._user_key)
-            except RuntimeError:  # outside of a run
-                user = None
-        return Reach(user=user, shared=self._shared)
-
-    def _carried_out(self, ops: Sequence[Op], reach: Reach) -> list[Result]:
+        ops, reach = list(ops), self._reach()
         for op in ops:
             _check_labels(op)
         writes = any(isinstance(op, PutOp) for op in ops)
@@ -144,6 +124,24 @@ class TieredStore(BaseStore):
         if puts:
             put_items(runtime, reach, list(puts.values()))
         return results
+
+    abatch = off_loop_twin(batch)  # type: ignore[arg-type] # the base class has its own `self`
+
+    def sweep_ttl(self) -> int:
+        """Remove what has expired; returns how many items."""
+        runtime = self._memory.core.writable_runtime()
+        return runtime.store.items.sweep(now=runtime.now())
+
+    asweep_ttl = off_loop_twin(sweep_ttl)
+
+    def _reach(self) -> Reach:
+        user = self._user
+        if user is None:
+            try:
+                user = user_of(get_config(), self._user_key)
+            except RuntimeError:  # outside of a run
+                user = None
+        return Reach(user=user, shared=self._shared)
 
     def _read(self, runtime: Runtime, reach: Reach, ops: Sequence[GetOp]) -> Mapping[Place, StoredItem]:
         if not ops:

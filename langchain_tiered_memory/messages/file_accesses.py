@@ -120,14 +120,13 @@ def touches_of(message: BaseMessage, settings: FileSettings) -> tuple[FileTouch,
 
 def _found_by(result: BaseMessage, settings: FileSettings) -> tuple[FileTouch, ...]:
     tool = result.name or ""
-    operation = _operation(tool, tuple(settings.tools.items()))
-    if operation is None and folded(_PREFIX.split(tool)[-1]) in SHELL_TOOLS:
-        operation = "search"
+    known = _operation(tool, tuple(settings.tools.items()))
+    is_shell = known is None and folded(_PREFIX.split(tool)[-1]) in SHELL_TOOLS
+    operation: FileOperation | None = "search" if is_shell else known
     if operation not in FINDING:
         return ()
     ignored = _ignored(settings.ignore)
     text = text_of(result)[:_MAX_RESULT_CHARS]
-    is_shell = _operation(tool, tuple(settings.tools.items())) is None
     found = _fields(text, settings) if text.lstrip()[:1] in ("[", "{") else _lines(text, is_shell=is_shell)
     paths = dict.fromkeys(plain_path(path) for path in found)
     kept = [path for path in paths if path is not None and not is_ignored(path, ignored)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
@@ -30,13 +29,13 @@ from sqlalchemy import (
     text,
 )
 
+from langchain_tiered_memory.messages.message_text import safe_text
+
 if TYPE_CHECKING:
     from sqlalchemy.schema import SchemaItem
     from sqlalchemy.types import TypeEngine
 
 metadata = MetaData()
-
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 FORGETTING_KEY = "forgetting_key"
 """Name of the row of `ltm_meta` with the key of the digests of what was forgotten: it never leaves the database."""
@@ -367,7 +366,7 @@ def unpacked(value: str) -> str:
 
 def storable(value: str) -> str:
     """A text of the same length that every database stores: NUL and lone surrogates become U+FFFD."""
-    return _UNSTORABLE.sub("\ufffd", value if isinstance(value, str) else str(value))
+    return safe_text(value if isinstance(value, str) else str(value))
 
 
 def digest_of(value: str) -> str:

@@ -106,14 +106,13 @@ def found_in(memory: TieredMemory, wiring: Wiring, state: object, config: Runnab
     """The session and messages of a node."""
     place, key = place_of(config, wiring.user_key), wiring.messages_key
     record = branch_in(state, key) if key is not None else None
-    messages = _messages(state, key)
     line = line_of_nodes(memory, place, record, track=wiring.track)
     session = session_at(memory, place, track=line.track)
     if key is None:
         return Found(session=session, place=place, messages=[], record=None, is_truth=False, is_apart=line.is_apart)
     if record is None or not place.has_checkpointer:
         session.core.check_owner()
-    return found_on(session, place, line, messages, record=record, messages_key=key)
+    return found_on(session, place, line, _messages(state, key), record=record, messages_key=key)
 
 
 def found_on(
@@ -176,9 +175,7 @@ def write_turn(
     return len(found)
 
 
-def _messages(state: object, key: str | None) -> list[BaseMessage]:
-    if key is None:
-        return []
+def _messages(state: object, key: str) -> list[BaseMessage]:
     value = part_of(state, key)
     if value is None:
         return []

@@ -245,7 +245,7 @@ def line_of_agent(
     if record is not None:
         return Line(track=record.track, is_apart=record.apart)
     own = _own_line(memory, place)
-    ref = _ref(memory, place)
+    ref = memory.core.runtime.store.transcript.find(place.session_id)
     number_one = own.track == short_track([part.name for part in place.parts])
     if ref is None:
         return own if own.is_apart else Line(track=DEFAULT_TRACK, begun_by=own.track)
@@ -297,7 +297,7 @@ def _own_line(memory: TieredMemory, place: Place) -> Line:
         if number > 1:
             names[-1] = f"{part.name}:{number}"
     if not is_apart:
-        ref = _ref(memory, place)
+        ref = memory.core.runtime.store.transcript.find(place.session_id)
         known = memory.core.runtime.store.transcript.tracks(ref) if ref is not None else []
         # A node that ran side by side before is one of such tasks, though it may be the first to ask this time.
         is_apart = any(one == second or one.startswith(f"{second}|") for one in known for second in seconds)
@@ -316,7 +316,3 @@ def _shared_track(
     tracks = [entry.track for entry in found]
     wanted = [own, DEFAULT_TRACK, *tracks] if is_alone else [own]
     return next((track for track in wanted if track in tracks), None)
-
-
-def _ref(memory: TieredMemory, place: Place) -> SessionRef | None:
-    return memory.core.runtime.store.transcript.find(place.session_id)
