@@ -13,7 +13,7 @@ from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons
 from langchain_tiered_memory.runs.checkpoints import FINISHED_TASKS, checkpoint, checkpoint_infos, read_checkpoint
 from langchain_tiered_memory.runs.file_list import accessed_files
 from langchain_tiered_memory.runs.restore import restore
-from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, refuse_whole_session
+from langchain_tiered_memory.sessions.record_verbs import SessionCore, refuse_whole_session
 from langchain_tiered_memory.types.arguments import Count, Name, Words  # noqa: TC001
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a person says of what was read: a fact corrected, a summary rated.
+"""Facts, and what a person says of what was read: a fact corrected, a summary rated.
 
 The correction is a message, and stands for good. The verdict is kept, and what was wrong or missing stands in the next
 text.
@@ -15,7 +15,7 @@ from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, StorageConflictError, StorageError
 from langchain_tiered_memory.recall.search import summary_named
-from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, has_sole_track
+from langchain_tiered_memory.sessions.record_verbs import SessionCore, has_sole_track
 from langchain_tiered_memory.summaries.facts.reading import CORRECTION, CORRECTS
 from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON

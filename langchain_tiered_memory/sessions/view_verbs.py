@@ -12,13 +12,9 @@ from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.compaction.thresholds import advised
 from langchain_tiered_memory.context.ledgers import costs, diff, dropped, outcomes, undo
 from langchain_tiered_memory.driver import flow_twin, off_loop_twin, run
-from langchain_tiered_memory.errors import UnknownMessageError, warn_caller
-from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.recall.detail import detail_of
-from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, expand_within, refuse_whole_session
-from langchain_tiered_memory.types.arguments import Amount, Count, Name, Tool  # noqa: TC001
-from langchain_tiered_memory.types.contexts import Context, Detail
+from langchain_tiered_memory.sessions.record_verbs import SessionCore, refuse_whole_session
+from langchain_tiered_memory.types.arguments import Count, Name, Tool  # noqa: TC001
+from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
 from langchain_tiered_memory.types.files import WindowUse
 from langchain_tiered_memory.types.outcomes import (
     CostLedger,
@@ -29,97 +25,6 @@ from langchain_tiered_memory.types.outcomes import (
     ThresholdAdvice,
     ViewDiff,
 )
-from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
-
-_MOST_NAMED = 10
-"""Tracks that are named in a warning."""
-
-
-@checked_verbs
-class TrackVerbs(SessionCore):
-    """The messages of a track or under a summary, word for word, and the tracks of a session."""
-
-    def messages(self) -> list[BaseMessage]:
-        """Return the whole transcript of this track, as it was.
-
-        If `main` has no messages but other tracks have, a Python warning and the event `messages_elsewhere` name them.
-        """
-        store, ref = self.core.found()
-        if ref is None:
-            return []
-        found = store.transcript.entries(ref, track=self.track, skip_damaged=False)
-        if not found and self.track == DEFAULT_TRACK and self.core.scope is None:
-            self._tell_of_tracks(store.transcript.tracks(ref))
-        return [_decoded(entry) for entry in found]
-
-    amessages = off_loop_twin(messages)
-
-    def entries(self, *, after: Amount = 0, limit: Count | None = None) -> list[Entry]:
-        """Return the stored messages of all tracks, in order: number, time, tokens, kind, pin and text of each.
-
-        With a scope, only those of this track. A damaged message is left out and reported as an event.
-
-        Args:
-            after: Only messages with a higher number (`Entry.seq`).
-            limit: The most messages to return. With `None`, all.
-        """
-        store, ref = self.core.found()
-        if ref is None:
-            return []
-        return store.transcript.entries(ref, track=self.core.only_track, after=after, limit=limit)
-
-    aentries = off_loop_twin(entries)
-
-    def tracks(self) -> list[str]:
-        """Return the tracks of this session that have messages, in the order in which they began.
-
-        `main` is the conversation itself. The track of a sub-graph or sub-agent is named after its nodes.
-        """
-        store, ref = self.core.found()
-        tracks = store.transcript.tracks(ref) if ref is not None else []
-        return tracks if self.core.scope is None else [track for track in tracks if track == self.track]
-
-    atracks = off_loop_twin(tracks)
-
-    def reread(self, summary_id: str, *, query: str = "", max_tokens: Count = 2000) -> Detail:
-        """Quote the messages under a summary of any level, within `max_tokens`.
-
-        Args:
-            summary_id: A summary or a message, named as for `expand`.
-            query: A question: messages that answer it come first. If empty, the first messages do.
-            max_tokens: The most tokens of the quotes with their frame.
-
-        Raises:
-            NotFoundError: if the session has no such summary or message, or the scope of this handle does not show it.
-            InvalidInputError: if the beginning fits several ids, or an argument cannot be used.
-        """
-        found = expand_within(self.core, summary_id, depth=None)
-        runtime, ref = self.core.checked, self.core.ref
-        entries = [one for one in found if isinstance(one, Entry)]
-        return detail_of(runtime, ref, entries, query=query, max_tokens=max_tokens) if ref is not None else Detail()
-
-    areread = off_loop_twin(reread)
-
-    def _tell_of_tracks(self, tracks: Sequence[str]) -> None:
-        """Say where the messages are of a session whose main track has none: an empty list alone would mislead."""
-        if not tracks:
-            return
-        named = ", ".join(map(repr, tracks[:_MOST_NAMED])) + (", ..." if len(tracks) > _MOST_NAMED else "")
-        told = (
-            f"the session {self.session_id!r} has no message on its main track, but on {named}: "
-            f"read one with memory.session({self.session_id!r}, track={tracks[0]!r})"
-        )
-        self.core.runtime.report(EventName.MESSAGES_ELSEWHERE, told, session_id=self.session_id, tracks=tracks)
-        warn_caller(told, UserWarning)
-
-
-def _decoded(entry: Entry) -> BaseMessage:
-    """The stored message."""
-    try:
-        return decode(entry.payload)
-    except UnknownMessageError as error:
-        msg = f"the message {entry.id!r}: {error}; forget it by its id, or restore the database, to read the others"
-        raise UnknownMessageError(msg) from error
 
 
 @checked_verbs
