@@ -1,8 +1,7 @@
 """Drives what waits for a model, written once for sync and async.
 
-A journey that calls no model is a plain function; its async form is `off_loop(function, ...)`, that of a public verb
-`off_loop_twin(verb)`. One that does is a
-*flow*: a generator that yields what it waits for (a model's answer, a moment, a step of whoever drives it) and gets the
+A journey that calls no model is a plain function; its async form is `off_loop(function, ...)`, that of a public function
+`off_loop_function(function)`, of a public verb `off_loop_twin(verb)`. One that does is a *flow*: a generator that yields what it waits for (a model's answer, a moment, a step of whoever drives it) and gets the
 answer sent back in. `run` and `arun` drive it; the pattern is that of httpx's auth flows. What happens between two
 requests blocks, so `arun` hands it to langchain-core's `run_in_executor`, which keeps the callback context: neither a
 store nor a long computation stands on the event loop.
@@ -242,16 +241,6 @@ async def off_loop(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
         raise
 
 
-def off_loop_form(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The async form of a function that blocks, or of a bound method: it is called in an executor's thread."""
-
-    @functools.wraps(call)
-    async def called(*args: P.args, **named: P.kwargs) -> T:
-        return await off_loop(call, *args, **named)
-
-    return called
-
-
 async def arun(flow: Flow[T], *, take: Callable[[Any], Awaitable[Any]] = _nobody) -> T:
     """Drive a flow without blocking the event loop. A cancelled call lets the step in hand finish, then ends."""
     answer: _Answer | _Failure = _Answer()
@@ -297,8 +286,9 @@ def off_loop_twin(verb: Verb[Owner, P, T]) -> Twin[Owner, P, T]:
 
 
 def off_loop_function(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The async form of a public function that blocks."""
+    """The async form of a function that blocks, or of a bound method: it is called in an executor's thread."""
 
+    @functools.wraps(call)
     async def called(*args: P.args, **named: P.kwargs) -> T:
         return await off_loop(call, *args, **named)
 

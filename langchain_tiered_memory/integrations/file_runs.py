@@ -21,7 +21,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import off_loop_form, off_loop_twin
+from langchain_tiered_memory.driver import off_loop_function, off_loop_twin
 from langchain_tiered_memory.errors import DamagedFileError, InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # noqa: TC001 - read at the border
 from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode, at_once
@@ -225,7 +225,7 @@ def _open_file_tool(
 
     return StructuredTool.from_function(
         func=open_file,
-        coroutine=off_loop_form(open_file),
+        coroutine=off_loop_function(open_file),
         name=NAME,
         description=_DESCRIPTION,
         args_schema=OpenFileInput,

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from langchain_tiered_memory.across.searching import search_across
 from langchain_tiered_memory.across.user_facts import facts_of_user
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import off_loop_form
+from langchain_tiered_memory.driver import off_loop_function
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001 - annotations are read at the border
 from langchain_tiered_memory.integrations.graph.tracks import keeps_to_itself, line_of_agent, place_of, user_of
@@ -155,7 +155,7 @@ _PIN = (
 def _tool(verb: Callable[..., str], schema: type[BaseModel], description: str) -> BaseTool:
     return StructuredTool.from_function(
         func=verb,
-        coroutine=off_loop_form(verb),
+        coroutine=off_loop_function(verb),
         name=verb.__name__,
         description=description,
         args_schema=schema,
