@@ -1,10 +1,11 @@
 """Drives what waits for a model, written once for sync and async.
 
-A journey that calls no model is a plain function; its async form is `off_loop(function, ...)`, that of a public function
-`off_loop_function(function)`, of a public verb `off_loop_twin(verb)`. One that does is a *flow*: a generator that yields what it waits for (a model's answer, a moment, a step of whoever drives it) and gets the
-answer sent back in. `run` and `arun` drive it; the pattern is that of httpx's auth flows. What happens between two
-requests blocks, so `arun` hands it to langchain-core's `run_in_executor`, which keeps the callback context: neither a
-store nor a long computation stands on the event loop.
+A journey that calls no model is a plain function; its async form is `off_loop(function, ...)`, that of a public
+function `off_loop_function(function)`, of a public verb `off_loop_twin(verb)`. One that does is a *flow*: a generator
+that yields what it waits for (a model's answer, a moment, a step of whoever drives it) and gets the answer sent back
+in. `run` and `arun` drive it; the pattern is that of httpx's auth flows. What happens between two requests blocks, so
+`arun` hands it to langchain-core's `run_in_executor`, which keeps the callback context: neither a store nor a long
+computation stands on the event loop.
 """
 
 from __future__ import annotations
