@@ -24,18 +24,18 @@ _LOOKED_AT = 2000
 """Newest accesses among which the latest files are found: the cost does not grow with a run."""
 
 _SHOWN = (files.c.path_digest, files.c.path, files.c.seq, files.c.operation, files.c.tool, files.c.at)
-_WORKED_ON = (
+WORKED_ON = (
     select(files.c.seq)
     .where(
         files.c.session_key == bindparam("session"),
         files.c.track == bindparam("track"),
-        files.c.seq < bindparam("before"),
         files.c.operation.in_(("read", "write")),
     )
     .group_by(files.c.seq)
     .order_by(files.c.seq.desc())
-    .limit(bindparam("limit"))
 )
+"""Numbers of a track's messages whose calls read or wrote a file, newest first."""
+_WORKED_ON_BEFORE = WORKED_ON.where(files.c.seq < bindparam("before")).limit(bindparam("limit"))
 
 
 def _access(row: RowMapping, *, was_written: bool) -> FileAccess:
@@ -108,4 +108,4 @@ class Files(Room):
         """`seq`s of the latest messages before a number whose calls read or wrote a file, newest first."""
         named = {"session": ref.key, "track": packed(track), "before": before, "limit": limit}
         with self.database.read() as connection:
-            return [seq for seq in connection.scalars(_WORKED_ON, named) if isinstance(seq, int)]
+            return [seq for seq in connection.scalars(_WORKED_ON_BEFORE, named) if isinstance(seq, int)]

@@ -10,7 +10,7 @@ from sqlalchemy import Integer, Select, bindparam, literal_column, null, select,
 
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.schema import entries, files, packed
+from langchain_tiered_memory.sql.schema import entries, packed
 from langchain_tiered_memory.transcript.entry_reads import (
     CONDITIONS,
     OF_SESSION,
@@ -19,6 +19,7 @@ from langchain_tiered_memory.transcript.entry_reads import (
     EntryReads,
     entry_or_again,
 )
+from langchain_tiered_memory.transcript.file_store import WORKED_ON
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Entry, SessionRef
@@ -39,18 +40,7 @@ def _first_or_last(role: str | None, limit: str, *, newest_first: bool) -> Selec
     return said.order_by(entries.c.seq.desc() if newest_first else entries.c.seq).limit(bindparam(limit))
 
 
-_worked = (
-    select(files.c.seq)
-    .where(
-        files.c.session_key == bindparam("session"),
-        files.c.track == bindparam("track"),
-        files.c.operation.in_(("read", "write")),
-    )
-    .group_by(files.c.seq)
-    .order_by(files.c.seq.desc())
-    .limit(bindparam("worked"))
-    .subquery()
-)
+_worked = WORKED_ON.limit(bindparam("worked")).subquery()
 _MUSTS = union_all(
     _part(0, _first_or_last("user", "goals", newest_first=False)),
     _part(1, _first_or_last("system", "prompts", newest_first=False)),
