@@ -6,7 +6,6 @@ refusals. Both are set aside from the next request on, by session, track and mod
 
 from __future__ import annotations
 
-import contextlib
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,8 @@ from langchain_tiered_memory.integrations.graph.stream_events import under
 from langchain_tiered_memory.models.message_counting import HIGHEST_RATIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
@@ -124,12 +124,10 @@ class CalledModels(BaseCallbackHandler):
         return own if len(set(names)) < 2 else names[-1]  # noqa: PLR2004 - one model, or more
 
 
-@contextlib.contextmanager
-def watched(config: RunnableConfig, called: CalledModels) -> Iterator[None]:
+def watched(config: RunnableConfig, called: CalledModels) -> AbstractContextManager[None]:
     """Call a model inside with the caller's callbacks, and note which it was."""
     called.calls.clear()
-    with under(merge_configs(config, {"callbacks": [called]})):
-        yield
+    return under(merge_configs(config, {"callbacks": [called]}))
 
 
 def aside_of(runtime: Runtime, session: Session, model: str | None) -> Aside:

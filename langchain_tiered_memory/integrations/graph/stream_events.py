@@ -16,6 +16,7 @@ from langchain_tiered_memory.types.outcomes import GuardReport, OutcomeKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from langchain_core.runnables import RunnableConfig
 
@@ -65,15 +66,13 @@ class Notices:
         return not failed or reason != known
 
 
-@contextlib.contextmanager
-def unstreamed(config: RunnableConfig) -> Iterator[None]:
+def unstreamed(config: RunnableConfig) -> AbstractContextManager[None]:
     """Run what is inside with the caller's tracers, and without what streams to the caller.
 
     A condensing call is tagged `nostream`, but `astream_events` looks at no tag. Callbacks as such must stay: without
     them no trace would show the call and its cost.
     """
-    with under(_without_streams(config)):
-        yield
+    return under(_without_streams(config))
 
 
 @contextlib.contextmanager
