@@ -161,13 +161,16 @@ def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:
         said = _messages_of_rows(given)
     else:
         said = [(coerce(one), None) for one in given]
-    arrived: list[_Arrived] = []
-    for place, (message, moment) in enumerate(said):
-        for whole in their_own([message]):
-            identity = json.dumps([label, place, encode(whole).digest])
-            own = whole.id or f"in-{hashlib.sha256(identity.encode('ascii')).hexdigest()[:32]}"
-            arrived.append((whole.model_copy(update={"id": own}), moment))
-    return arrived
+    return [
+        (whole if whole.id else _named(whole, place, label), moment)
+        for place, (message, moment) in enumerate(said)
+        for whole in their_own([message])
+    ]
+
+
+def _named(message: BaseMessage, place: int, label: str) -> BaseMessage:
+    identity = json.dumps([label, place, encode(message).digest])
+    return message.model_copy(update={"id": f"in-{hashlib.sha256(identity.encode('ascii')).hexdigest()[:32]}"})
 
 
 def _batches(arrived: Sequence[_Arrived]) -> Iterable[Sequence[_Arrived]]:

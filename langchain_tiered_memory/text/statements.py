@@ -39,16 +39,14 @@ _LEANS = re.compile(
 )
 _CLAUSE_END = re.compile(r"[;,\u2014\u2013\uff0c\uff1b\u3001](?=\s)|\s\u2013(?=\s)|\s\u2014(?=\s)|\)(?=\s)")
 _OF_A_FILE = re.compile(
-    r"[ \t]{0,10}\d{1,6}(?:\u2192|\t|: )|(?=[\w@+-]{0,200}[./])(?!\d)[\w./@+-]{1,200}\w[:-]\d{1,6}[:-]"
+    r"[ \t]{0,10}\d{1,6}\u2192"
+    r"|(?=[\w@+-]{0,200}[./])(?!\d)[\w./@+-]{1,200}\w[:-]\d{1,6}[:-](?!(?:\d{1,6}:)? \S)"
 )
-"""How a line begins that a program shows of a file: with its number, behind the file's name or alone."""
+"""How a line begins that a program shows of a file: with its number, behind the file's name or alone. What a compiler
+says of a line stands behind one blank."""
 _MARKS = re.compile(r"(?:[#>*\u2022-]{1,6}[ \t]+){1,3}")
-_NOTE = re.compile(
-    r"\[[^\[\]\s]{1,20} [^\[\]\s]{1,20} [^\[\]\n]{1,400}\]"
-    r"|<(?P<name>[a-z]{1,20}(?:-[a-z]{1,20}){1,4})>[^<>\n]{0,400}</(?P=name)>"
-)
-"""A note of several words in brackets, of a picture or a sound that stood there, or a field that a program filled in:
-nobody said it."""
+_FIELD = re.compile(r"<(?P<name>[a-z]{1,20}(?:-[a-z]{1,20}){1,4})>[^<>\n]{0,400}</(?P=name)>")
+"""What a program filled in: no element of HTML has such a name."""
 _MAX_JSON_CHARS = 60_000
 _TAG = re.compile(
     r"</?(?:a|b|br|button|center|code|div|em|h[1-6]|hr|i|img|input|li|link|meta|ol|p|path|pre|section|small|span|strong"
@@ -89,9 +87,9 @@ def shown_lines(text: str) -> list[str]:
     return [line for line in lines if any(char.isalnum() for char in line)]
 
 
-def without_notes(text: str) -> str:
-    """What somebody said in `text`, without notes of what stood there."""
-    return _NOTE.sub(" ", text) if "[" in text or "<" in text else text
+def without_fields(text: str) -> str:
+    """What somebody said in `text`, without fields that a program filled in."""
+    return _FIELD.sub(" ", text) if "</" in text else text
 
 
 def _fields(text: str) -> list[str]:

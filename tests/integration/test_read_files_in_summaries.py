@@ -50,6 +50,38 @@ def test_what_a_tool_shows_of_a_file_is_no_statement_of_a_summary(tool: str, arg
         assert "4120" in "".join(entry.text for entry in session.entries()), "the transcript has all of it"
 
 
+@pytest.mark.parametrize(
+    ("tool", "args", "result"),
+    [
+        ("read_file", {"path": "src/fees.py"}, "The harbour has no file src/fees.py."),
+        (
+            "bash",
+            {"command": "go build ./..."},
+            "./fees.go:12:5: undefined: harbour\n./fees.go:40:2: unused",
+        ),
+        ("run_query", {"sql": "select *"}, "4120\tKraken of the harbour\n977\tSelkie"),
+    ],
+)
+def test_what_came_of_looking_or_building_is_told(tool: str, args: dict[str, Any], result: str) -> None:
+    with open_memory(settings=ROOMY) as memory:
+        session = memory.session("s")
+        session.add_messages(looked(tool, args, result))
+        session.flush()
+        (summary,) = summaries_of(session)
+        assert "harbour" in summary.text
+
+
+def test_a_reading_that_failed_is_told_however_long_it_is() -> None:
+    said = looked("read_file", {"path": "src/fees.py"}, "No permission.\nAsk the harbour office for a key.")
+    said[2] = said[2].model_copy(update={"status": "error"})
+    with open_memory(settings=ROOMY) as memory:
+        session = memory.session("s")
+        session.add_messages(said)
+        session.flush()
+        (summary,) = summaries_of(session)
+        assert "harbour" in summary.text
+
+
 def test_what_another_tool_answers_is_told() -> None:
     answer = "The harbour office bills the Kraken 4120 a month, from pier 9."
     with open_memory(settings=ROOMY) as memory:

@@ -6,7 +6,7 @@ import re
 
 from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.sentences import ASKS
-from langchain_tiered_memory.text.statements import without_notes
+from langchain_tiered_memory.text.statements import without_fields
 
 MAX_WORDS = 30
 """Longest clause, in words; what is longer is cut around what it states."""
@@ -37,6 +37,8 @@ _ASIDE = re.compile(
     r"(?=[.!]*$)",
     re.IGNORECASE,
 )
+_SHOWN = re.compile(r"\[[^\[\]\s]{1,20} [^\[\]\s]{1,20} [^\[\]\n]{1,400}\](?!\()")
+"""A note of several words in brackets, of a picture or a sound that stood there: nobody said it."""
 _ASKS = re.compile(
     r"[,;.\u2013\u2014-] ?(?:(?:and|but|so) )?(?:what|how|why|where|when|who|which|do|does|did|are|is|am|was"
     r"|were|can|could|would|will|shall|should|have|has|had|any|right|ok|okay|yes|no|isn|aren|don|doesn|you)\b"
@@ -68,7 +70,8 @@ _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 def stated_by(sentence: str) -> str:
     """What `sentence` states, in its own words; empty for a question or the head of a list."""
-    said = " ".join(without_notes(sentence).split())
+    said = without_fields(sentence)
+    said = " ".join((_SHOWN.sub(" ", said) if "[" in said else said).split())
     if said.endswith(ASKS):
         asks = _ASKS.search(said)
         if asks is None or asks[0].count(" ") <= _TAG_WORDS:

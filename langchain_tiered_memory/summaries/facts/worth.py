@@ -165,7 +165,6 @@ def _said_later(
     it. The last come first.
     """
     holders: dict[str, list[int]] = {}
-    settles = [("settles" in read(fact.text).signs) for fact in facts]
     forms = [_form_of(fact.value) for fact in facts]
     for place in range(len(facts) - 1, -1, -1):
         fact = facts[place]
@@ -175,7 +174,9 @@ def _said_later(
         for term in [term for term in about if 1 < seen[term] <= _SELDOM]:
             for later in holders.get(term, ()):
                 is_pair = seen[term] == _PAIR and forms[place] and forms[place] == forms[later]
-                if (settles[later] or is_pair) and facts[later].value != fact.value and facts[later].seq > fact.seq:
+                if facts[later].value == fact.value or facts[later].seq <= fact.seq:
+                    continue
+                if is_pair or "settles" in read(facts[later].text).signs:
                     yield place, later
             holders.setdefault(term, []).append(place)
 

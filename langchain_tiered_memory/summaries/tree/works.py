@@ -234,7 +234,7 @@ def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceTe
             kind=entry.kind,
             same_as=entries[same[position]].id if position in same else None,
             open_calls=waiting.get(entry.id, ()),
-            quotes_files=entry.answers in looks,
+            quotes_files=entry.answers in looks and _shows_a_text(entry),
         )
         for position, entry in enumerate(entries)
     )
@@ -245,6 +245,12 @@ def _looks(entry: Entry, settings: FileSettings) -> Iterator[str]:
     for call in requested_calls(message_or_stand_in(entry)[0]):
         if call.id is not None and looks_alone(call, touches_of_call(call, settings), settings):
             yield call.id
+
+
+def _shows_a_text(result: Entry) -> bool:
+    """Whether looking at files brought what they say, and not that there are none."""
+    has_lines = "\n" in result.text.strip()
+    return has_lines and getattr(message_or_stand_in(result)[0], "status", "success") != "error"
 
 
 def _summary_sources(below: Sequence[Summary]) -> tuple[SourceText, ...]:

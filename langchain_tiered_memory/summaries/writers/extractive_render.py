@@ -102,7 +102,7 @@ class Form:
     def written(self, units: Sequence[Unit]) -> str:
         """The text of `units`, which are in the order of the job."""
         blocks = [self._overview] if self._overview else []
-        units = [unit for unit in units if unit.told.rstrip(".") not in self._overview]
+        units = [unit for unit in units if not self._is_told(unit)]
         if self._flat:
             return "\n".join([*blocks, *(line_of(run, marks_open=True) for run in _runs(units))])
         homes = {self._home.get(unit.kind, 0) for unit in units}
@@ -114,6 +114,10 @@ class Form:
                 dated = number == 0 and self._job.strategy == "chronological"
                 blocks.append("\n".join([*heading, *(_by_day(mine, self._job) if dated else _bullets(mine))]))
         return "\n".join(blocks)
+
+    def _is_told(self, unit: Unit) -> bool:
+        """Whether the overview tells it, as what was asked for."""
+        return unit.text.count(" ") >= _LEAST_BLANKS and unit.told.rstrip(".") in self._overview
 
 
 def _bullets(units: Sequence[Unit]) -> list[str]:

@@ -36,7 +36,7 @@ from langchain_tiered_memory.text.statements import (
     plain,
     shown_lines,
     statements,
-    without_notes,
+    without_fields,
 )
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
             if quoted := _quoted_code(block):
                 yield replace(code, text=f"{CODE}`{quoted}`")
             continue
-        shown = _shortened(one.text if source.role == "tool" else without_notes(one.text).strip())
+        shown = _shortened(one.text if source.role == "tool" else without_fields(one.text).strip())
         if not any(char.isalnum() for char in shown):
             continue
         low = cues.lowered(shown)

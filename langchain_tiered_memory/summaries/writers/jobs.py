@@ -46,7 +46,7 @@ class SourceText:
     open_calls: tuple[str, ...] = ()
     """Tool calls of this message without a result, in words."""
     quotes_files: bool = False
-    """Whether it is the result of a call that only looked at files: their words, which nobody here said."""
+    """Whether it is what a call that only looked at files brought: their words, which nobody here said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
