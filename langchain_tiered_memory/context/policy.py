@@ -88,7 +88,10 @@ LADDER: tuple[tuple[str, str], ...] = (
     ("recent", "tool outputs are masked, then summaries take the place of messages"),
     ("parts", "parts of files leave"),
     ("recent", "messages leave without a summary: the least important, or the oldest"),
-    ("facts", "facts and summaries are told more briefly, down to their own rooms (half of these beside file work)"),
+    (
+        "facts",
+        "facts and summaries are told more briefly, down to their rooms beside a query (half of them beside file work)",
+    ),
     ("recent", "the longest messages that must be shown are cut head and tail"),
     ("files", "the list of files leaves, then the facts, then the summaries"),
     ("recent", "the essentials alone are shown, or an error says what takes the room"),
@@ -148,6 +151,12 @@ def resolved(
         row = min(found, key=lambda row: row.within(total))
         return row.allowing(0 if "recall" in mode else row.within(total))
 
+    def least(section: str) -> int:
+        """What stays of the record beside required messages: its room beside a query, or half of its own at work."""
+        if "files" in mode:
+            return round(NUMBERS.defended_share * plan(section).tokens)
+        return min(plan(section).tokens, columns[section]["asked"].within(total))
+
     shares, quoted = settings.context.shares, round(settings.context.shares.user_queries * total)
     base: ModeName = "asked" if "asked" in mode else "talk"
     history, files = plan("history"), columns["files"]["talk"]
@@ -175,7 +184,8 @@ def resolved(
         spared=spared,
         cover=history.tokens,
         defended=round(NUMBERS.defended_share * columns["history"][base].within(total)),
-        kept=NUMBERS.defended_share if "files" in mode else 1.0,
+        least_facts=least("facts"),
+        least_cover=least("history"),
         queries=quoted,
         record=round((NUMBERS.record_at_work_share if "files" in mode else NUMBERS.record_share) * total),
         keep=0 if "recall" in mode else columns["recent"]["talk"].within(total),

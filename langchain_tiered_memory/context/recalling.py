@@ -177,7 +177,7 @@ def _block(
     text = found.text if quotes else ""
     if quotes and (len(quotes) < len(found.quotes) or len(summaries) < len(related)):
         gap = inputs.settings.recall.sitting_gap_seconds
-        text = recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries)
+        text = recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries, asked_at=found.asked_at)
     piece = ours(
         "\n".join([*([text] if text else []), *texts]),
         part="recall",
@@ -205,6 +205,7 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
         most = round(NUMBERS.summaries_of_recall * room) if inputs.says_it else room
         found = _related(inputs, room=min(policy.summaries, most), shown=covered)
         summaries = [one for one in found if not {one.first_seq, one.last_seq} <= in_view]
+    asks = _asking(shown)
     # A conversation that goes on says much that asks nothing: then only what answers it well is worth its room.
     said = required.last_user.seq if required.last_user is not None and inputs.says_it else None
     asked, wanted = {"query": query, "room": room}, inputs.settings.traces
@@ -220,6 +221,7 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
             summaries=summaries,
             filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
             said_at=said if is_default else None,
+            asked_at=asks.at if asks is not None else None,
             found=inputs.recall_budget.found,
         )
         came({"text": recalled.text, "tokens": recalled.tokens})

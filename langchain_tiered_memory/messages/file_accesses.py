@@ -175,6 +175,12 @@ def looks_alone(call: RequestedCall, touches: Collection[FileTouch], settings: F
     return not is_shell or all(only_reads(command) for command in _commands(call))
 
 
+def writes_alone(call: RequestedCall, touches: Collection[FileTouch], settings: FileSettings) -> bool:
+    """Whether a call of a file tool writes the files that it touches, and does nothing else."""
+    is_shell = _operation(call.name, tuple(settings.tools.items())) is None
+    return bool(touches) and not is_shell and all(touch.operation == "write" for touch in touches)
+
+
 def plain_path(written: str) -> str | None:
     """`written` without what makes two spellings of one path; `None` where it is no path of a file or folder."""
     path = written.strip().strip("'\"").removeprefix("file://")

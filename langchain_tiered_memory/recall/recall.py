@@ -44,6 +44,8 @@ class Recalled:
     """Of `text`."""
     quotes: tuple[Quoted, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    asked_at: float | None = None
+    """When the message was said that it stands before."""
 
 
 def recall(
@@ -58,6 +60,7 @@ def recall(
     summaries: Sequence[Summary] = (),
     filters: SearchFilters | None = None,
     said_at: int | None = None,
+    asked_at: float | None = None,
     found: Found | None = None,
 ) -> Recalled:
     """Quote what answers a question within `room` tokens, without what the context already shows.
@@ -74,10 +77,11 @@ def recall(
         filters: Which messages may be found.
         said_at: `seq` of the message that is the question, where it is what the user said last in a conversation that
             goes on: then only what answers it is worth its room, and what is near that where it asks.
+        asked_at: When the message was said before which the block stands.
         found: What `find` gave for this question with these filters, where it was asked before.
     """
     count = runtime.counter.count_text
-    least = count(recall_block((), sitting_gap_seconds=1.0, summaries=summaries))
+    least = count(recall_block((), sitting_gap_seconds=1.0, summaries=summaries, asked_at=asked_at))
     if room <= least + POINTER_TOKENS or not query.strip():
         return Recalled()
     found = find(runtime, ref, query, filters=filters, asked_at=said_at) if found is None else found
@@ -102,7 +106,7 @@ def recall(
 
     def block(quotes: Sequence[Quoted]) -> str:
         gap = runtime.settings.recall.sitting_gap_seconds
-        return recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries)
+        return recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries, asked_at=asked_at)
 
     best = Recalled()
     budget = room - least
@@ -118,7 +122,8 @@ def recall(
             text, noted = block(quotes), quotes
             tokens = count(text)
         if quotes and best.tokens < tokens <= room:
-            best = Recalled(text=text, tokens=tokens, quotes=noted, left_out=_missed(found, ranked, quotes))
+            missed = _missed(found, ranked, quotes)
+            best = Recalled(text=text, tokens=tokens, quotes=noted, left_out=missed, asked_at=asked_at)
         if room * _WELL_FILLED <= tokens <= room or not quotes:
             break
         # What overshoots may be priced too low throughout, as tool outputs are, whose lines are set apart.

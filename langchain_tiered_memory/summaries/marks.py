@@ -118,6 +118,10 @@ SPAN = re.compile(rf"^{DATE}(?: to {DATE})?[.;]")
 DAY_LINE = re.compile(rf"^\*\*((?:up to )?{DATE})\*\*$", re.MULTILINE)
 """The line above what was said on a day, in a chronological summary."""
 TOLD_REQUEST = re.compile(r"^(?P<who>[^:\n]{1,60}?) requested: (?P<request>[^;\n]{1,160})")
+TOLD_USED = re.compile(
+    r"\bassistant used (?P<tools>[^;\n]{1,120}?)(?: on (?P<files>[^;\n]{1,300}?))?(?: \([^()\n]{1,60}\))?\.$"
+)
+"""Tools and files of an overview."""
 CODE = "Code: "
 """Before what a block of code defines."""
 OPEN = "Open: "
@@ -148,3 +152,8 @@ def span_of(first_at: float, last_at: float) -> str:
 def listed(names: list[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def unlisted(names: str) -> list[str]:
+    """The names of which `listed` made a text."""
+    return [one for part in names.split(", ") for one in part.split(" and ") if one]

@@ -97,13 +97,24 @@ def history_block(
     quoted: Sequence[tuple[Entry, str]],
     *,
     left: Sequence[Gap] = (),
+    follows: Entry | None = None,
 ) -> str:
-    """The whole message that stands for older history: the cover, lines for recent messages left out, user messages."""
+    """The whole message that stands for older history: the cover, lines for recent messages left out, user messages.
+
+    Args:
+        items: The cover.
+        summaries: Those of its summaries that are shown whole, by id.
+        quoted: Earlier messages of the user, each with the text to quote.
+        left: Recent messages that are left out.
+        follows: The first message that is shown itself: the record says from which day on the rest is.
+    """
     parts = [text for text in (item_text(item, summaries) for item in items) if text]
     parts += [gap_line(gap) for gap in left]
     if quoted:
         parts.append("Earlier messages of the user, word for word:")
         parts += [quote(entry, text) for entry, text in quoted]
+    if follows is not None and (items or left):
+        parts.append(f"[messages from {follows.seq} on, word for word below: {day(follows.at)}]")
     body = "\n\n".join(parts)
     return f"<{HISTORY_TAG}>\n{HISTORY_NOTE}\n\n{body}\n</{HISTORY_TAG}>"
 
@@ -186,9 +197,20 @@ def quoted_text(quoted: Quoted) -> str:
     return f"{speaker_of(quoted.entry)} ({where}): {_quotable(quoted.entry, pieces)}{since}"
 
 
-def recall_block(quotes: Sequence[Quoted], *, sitting_gap_seconds: float, summaries: Sequence[Summary] = ()) -> str:
-    """The recalled part of a context: quotes in their own order under dated headers, then related summaries."""
+def recall_block(
+    quotes: Sequence[Quoted],
+    *,
+    sitting_gap_seconds: float,
+    summaries: Sequence[Summary] = (),
+    asked_at: float | None = None,
+) -> str:
+    """The recalled part of a context: quotes in their own order under dated headers, then related summaries.
+
+    Where it stands before a message of another day than the last quote, its end says when that was said (`asked_at`).
+    """
     lines = [*_dated(quotes, sitting_gap_seconds), *(summary_block(summary) for summary in summaries)]
+    if asked_at is not None and (not quotes or _date(quotes[-1].entry.at) != _date(asked_at)):
+        lines.append(f"[{moment(asked_at)}: the message below]")
     body = "\n".join(lines)
     return f"<{RECALL_TAG}>\n{RECALL_NOTE}\n{body}\n</{RECALL_TAG}>"
 

@@ -23,11 +23,14 @@ from langchain_tiered_memory.summaries.marks import (
     SAID,
     SPOKEN,
     TOOL_MARK,
+    WAITING,
     names_subjects,
     without_kept,
     without_marks,
 )
+from langchain_tiered_memory.summaries.writers.extractive_calls import USED
 from langchain_tiered_memory.summaries.writers.ranking import (
+    REPORTED,
     Unit,
     advice_share,
     in_order_of_worth,
@@ -177,14 +180,17 @@ def by_order(told: Sequence[Told]) -> Iterator[int]:
 def by_worth(told: Sequence[Told]) -> Iterator[int]:
     """The statements that tell most, first; fillers where there is nothing else."""
     places = [place for place, one in enumerate(told) if not is_filler(one.text)] or list(range(len(told)))
-    advice = advice_share([told[place].is_advice for place in places])
+    reported = [one.is_reported for one in told]
+    advice = advice_share([told[place].is_advice for place in places], works=any(reported))
     units = [
         Unit(
             text=told[place].text,  # who says it tells nothing
             kind=told[place].kind if told[place].kind != "point" else kind_of(told[place].text),
             source=0,
             tokens=len(told[place].whole) / _CHARS_PER_TOKEN,
-            weight=telling(told[place].text) * (1 - _LATER * place) * (advice if told[place].is_advice else 1.0),
+            weight=telling(told[place].text)
+            * (1 - _LATER * place)
+            * (REPORTED if reported[place] else advice if told[place].is_advice else 1.0),
         )
         for place in places
     ]
@@ -303,6 +309,11 @@ class Told:
     """Under which it stands."""
     is_advice: bool = False
     """Whether an assistant says it."""
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether it is a call, or what a tool printed."""
+        return self.text.startswith((TOOL_MARK, USED)) or (not self.label and self.text.startswith(WAITING))
 
     @property
     def is_to_do(self) -> bool:

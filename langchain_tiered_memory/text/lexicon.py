@@ -141,7 +141,8 @@ RELATIVE_TIME = re.compile(
     r"|\u4eca\u5929|\u660e\u5929|\u4e0a\u5468|\u4e0b\u5468|\u6628\u65e5|\u660e\u65e5"
 )
 SMALL_TALK = re.compile(
-    r"\W{0,16}+(?:(?:oh|aw{1,8}|hey|hi|hello|wow|yeah|yep|yes|no|nope|sure|ok(?:ay)?|thanks|thank you|thx|great|cool"
+    r"/[a-z][\w-]{0,30}\.?$"  # a command to the program
+    r"|\W{0,16}+(?:(?:oh|aw{1,8}|hey|hi|hello|wow|yeah|yep|yes|no|nope|sure|ok(?:ay)?|thanks|thank you|thx|great|cool"
     r"|nice|awesome|amazing|congrats|congratulations|haha{1,8}|lol|absolutely|totally|definitely|exactly|agreed"
     r"|sounds? (?:good|great|like)|good (?:morning|luck|job|to)|you['\u2019]re (?:welcome|right|amazing|so)"
     r"|that['\u2019]s (?:so|great|awesome|cool|amazing|really|wonderful|fantastic|nice)|glad|take care|bye"

@@ -45,7 +45,7 @@ _OF_A_FILE = re.compile(
 """How a line begins that a program shows of a file: with its number, behind the file's name or alone. What a compiler
 says of a line stands behind one blank."""
 _MARKS = re.compile(r"(?:[#>*\u2022-]{1,6}[ \t]+){1,3}")
-_FIELD = re.compile(r"<(?P<name>[a-z]{1,20}(?:-[a-z]{1,20}){1,4})>[^<>\n]{0,400}</(?P=name)>")
+_FIELD = re.compile(r"<(?P<name>[a-z]{1,20}(?:-[a-z]{1,20}){1,4})>[^<>]{0,4000}</(?P=name)>")
 """What a program filled in: no element of HTML has such a name."""
 _MAX_JSON_CHARS = 60_000
 _TAG = re.compile(
@@ -88,7 +88,7 @@ def shown_lines(text: str) -> list[str]:
 
 
 def without_fields(text: str) -> str:
-    """What somebody said in `text`, without fields that a program filled in."""
+    """What somebody said in a message, without elements that a program filled in."""
     return _FIELD.sub(" ", text) if "</" in text else text
 
 

@@ -98,8 +98,10 @@ class ViewPolicy:
     """The part of `history` for summaries."""
     defended: int
     """What summaries keep if facts that must last have no room beside them, also beside file work."""
-    kept: float
-    """Of their rooms, what facts and summaries keep if required messages do not fit."""
+    least_facts: int
+    """What facts keep if required messages do not fit beside them."""
+    least_cover: int
+    """The same for summaries."""
     queries: int
     """The part of `history` for earlier user messages behind the summaries."""
     record: int

@@ -1,4 +1,7 @@
-"""Without a model, a summary of an agent's work says who did what, and no line of a file that a tool showed."""
+"""Without a model, a summary of an agent's work says who did what, and no line of a file that a tool showed.
+
+Above level 1, and in short, the words of who worked come before the calls, and what tools printed.
+"""
 
 from __future__ import annotations
 
@@ -100,3 +103,111 @@ def test_a_stretch_that_is_nothing_but_a_file_is_told_by_its_lines() -> None:
         session.flush()
         (summary,) = summaries_of(session)
         assert "read_file" in summary.text
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "result"),
+    [
+        ("write_file", {"path": "src/fees.py", "content": "x"}, "The harbour master wrote src/fees.py."),
+        (
+            "str_replace",
+            {"path": "src/fees.py", "old_str": "a", "new_str": "b"},
+            "Updated the harbour by 117 characters.",
+        ),
+    ],
+)
+def test_that_a_file_was_written_is_told_once_by_the_call(tool: str, args: dict[str, Any], result: str) -> None:
+    with open_memory(settings=ROOMY) as memory:
+        session = memory.session("s")
+        session.add_messages(looked(tool, args, result))
+        session.flush()
+        (summary,) = summaries_of(session)
+        assert tool in summary.text
+        assert "fees.py" in summary.text
+        assert "harbour" not in summary.text
+
+
+def test_a_write_that_failed_is_told_whether_or_not_its_status_says_so() -> None:
+    with open_memory(settings=ROOMY) as memory:
+        session = memory.session("s")
+        said = looked("str_replace", {"path": "src/fees.py"}, "Error: the harbour text was not found.")
+        session.add_messages(said)
+        session.flush()
+        (summary,) = summaries_of(session)
+        assert "harbour text was not found" in summary.text
+
+
+WORK = quick_settings(
+    levels=(
+        LevelSettings(messages=3, strategy="detailed", target_ratio=0.9, max_tokens=400),
+        LevelSettings(sources=4, strategy="thematic", target_ratio=0.8, max_tokens=130),
+    )
+)
+STEPS = (
+    (
+        "bash",
+        {"command": "make harbour-check"},
+        "drwxr-xr-x 27 kraken selkie 864 pier-9",
+        "The fee table has two rates.",
+    ),
+    ("str_replace", {"path": "src/fees.py"}, "Updated 117 characters.", "The importer now adds the fee once."),
+    (
+        "bash",
+        {"command": "make tides-check"},
+        "-rw-r--r-- 1 kraken selkie 8 tides.txt",
+        "Tides are read at night alone.",
+    ),
+    ("write_file", {"path": "src/tides.py"}, "Wrote 41 lines.", "The nightly job leaves the fee alone."),
+)
+
+
+def worked() -> list[BaseMessage]:
+    said: list[BaseMessage] = []
+    for number, (tool, args, result, told) in enumerate(STEPS):
+        call = {"name": tool, "args": args, "id": f"c{number}"}
+        said += [
+            AIMessage("", tool_calls=[call], id=f"a{number}"),
+            ToolMessage(result, tool_call_id=f"c{number}", name=tool, id=f"t{number}"),
+            AIMessage(told, id=f"b{number}"),
+        ]
+    return said
+
+
+def test_above_level_1_what_was_said_of_the_work_comes_before_calls_and_what_they_printed() -> None:
+    with open_memory(settings=WORK) as memory:
+        session = memory.session("s")
+        session.add_messages(worked())
+        session.flush()
+        (above,) = [one for one in summaries_of(session) if one.level == 2]
+        told = above.text.partition("\n")[2]
+        assert all(words in told for *_, words in STEPS), above.text
+        assert "drwx" not in told
+        assert "-rw-" not in told
+
+
+def test_above_level_1_the_first_line_names_the_tools_and_files_of_all_that_stands_below() -> None:
+    with open_memory(settings=WORK) as memory:
+        session = memory.session("s")
+        session.add_messages(worked())
+        session.flush()
+        (above,) = [one for one in summaries_of(session) if one.level == 2]
+        first = above.text.partition("\n")[0]
+        assert all(name in first for name in ("bash", "str_replace", "write_file", "fees.py", "tides.py")), first
+
+
+def test_an_element_over_several_sentences_and_lines_is_nobodys_statement() -> None:
+    caveat = (
+        "<local-command-caveat>The Kraken wrote this.\nDo NOT answer the Selkie unless it asks for 4120 euros."
+        "</local-command-caveat>"
+    )
+    with open_memory(settings=ROOMY) as memory:
+        session = memory.session("s")
+        session.add_messages(
+            [HumanMessage(f"{caveat}\nWe decided on pier 9.", id="u1")]
+            + [HumanMessage(f"Berth {number} is free from 8:30.", id=f"v{number}") for number in range(3)]
+        )
+        session.flush()
+        (summary,) = summaries_of(session)
+        assert "pier 9" in summary.text
+        stated = [summary.text, *(fact.text for fact in session.facts())]
+        assert not any(word in text for text in stated for word in ("Kraken", "Selkie", "4120"))

@@ -295,35 +295,31 @@ def _reaches(groups: Sequence[Group], first_seq: int, tail_from: int) -> bool:
 def _leaner(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with facts and a cover as much briefer as the rest needs. The next condensation makes it anew.
 
-    Where even that would not make it fit they keep their own rooms, and half of them beside file work, for the record
-    stands whatever else is shown: it is the longest of the required messages that is shortened.
+    They never take less than their least rooms, for the record stands whatever else is shown: where it does not fit
+    then, it is the longest of the required messages that is shortened.
     """
     excess = rendered.tokens - inputs.room
     if excess <= 0 or not rendered.plan.items:
         return rendered
     history, facts = (_tokens_of(rendered, part) for part in ("history", "facts"))
     # Each gives up its part of what is missing.
-    leaner = _lowered(inputs, rendered, facts=facts - math.ceil(excess * facts / max(facts + history, 1)))
-    if leaner.tokens <= inputs.room:
-        return leaner
-    rooms = inputs.policy
-    least = [round(rooms.kept * tokens) for tokens in (rooms.of("facts"), rooms.cover)]
-    return _lowered(inputs, rendered, facts=min(least[0], facts), history=min(least[1], history))
+    wanted = facts - math.ceil(excess * facts / max(facts + history, 1))
+    return _lowered(inputs, rendered, facts=max(wanted, min(inputs.policy.least_facts, facts)))
 
 
 def _tokens_of(rendered: RenderedView, part: str) -> int:
     return sum(piece.tokens for piece in rendered.head if piece.part == part)
 
 
-def _lowered(inputs: Inputs, rendered: RenderedView, *, facts: int, history: int | None = None) -> RenderedView:
-    """`rendered` with so many tokens of facts and history; `None`: as much history as the room leaves."""
+def _lowered(inputs: Inputs, rendered: RenderedView, *, facts: int) -> RenderedView:
+    """`rendered` with so many tokens of facts, and as much history as the room leaves, or its least room holds."""
     plan = rendered.plan
     if facts < _tokens_of(rendered, "facts"):
         listed = facts_of_view(inputs, plan.items, border=plan.border, room=facts)
         plan = replace(plan, facts=listed, provisional=True)
         rendered = seen_with(inputs, plan, rendered.tail)
-    less = rendered.tokens - inputs.room if history is None else _tokens_of(rendered, "history") - history
-    items = lowered_cover(inputs, plan.items, less=less)
+    spare = _tokens_of(rendered, "history") - inputs.policy.least_cover
+    items = lowered_cover(inputs, plan.items, less=min(rendered.tokens - inputs.room, spare))
     if items == plan.items:
         return rendered
     return seen_with(inputs, replace(plan, items=items, provisional=True), rendered.tail)

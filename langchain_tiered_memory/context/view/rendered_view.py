@@ -42,8 +42,8 @@ class RenderedView:
     @property
     def recent_from(self) -> int:
         """`seq` of the first message shown that is not only kept."""
-        kept = frozenset(self.plan.kept)
-        return next((entry.seq for entry in self.tail if entry.group not in kept), self.plan.tail_from)
+        first = _first_recent(self.plan, self.tail)
+        return first.seq if first is not None else self.plan.tail_from
 
     @property
     def head_tokens(self) -> int:
@@ -152,7 +152,8 @@ def count_earlier(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> int:
 
     Many are not counted one by one: then it is the numbers between, which other tracks and removals make too many.
     """
-    first = next((entry.seq for entry in tail if entry.group not in plan.kept), plan.tail_from)
+    found = _first_recent(plan, tail)
+    first = found.seq if found is not None else plan.tail_from
     if first <= plan.tail_from:
         return 0
     count = inputs.runtime.store.transcript.count_between(
@@ -199,7 +200,7 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
         first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
         quoted = [*first, *(one for one in quoted if one not in inputs.required.opening)]
     if plan.items or plan.left_spans or quoted:
-        head.append(_history(inputs, plan, quoted))
+        head.append(_history(inputs, plan, quoted, follows=_first_recent(plan, tail)))
     if plan.facts:
         head.append(ours(facts_block(plan.facts), part="facts", counter=counter))
     if plan.parts:
@@ -248,14 +249,20 @@ def pinned_piece(inputs: Inputs, pinned: Sequence[Entry], *, always: Sequence[En
     return ours(block, part="pinned", counter=counter, quoted=quotes.whole, passages=quotes.cut, left_out=left_out)
 
 
-def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry]) -> Piece:
+def _first_recent(plan: ViewPlan, tail: Sequence[Entry]) -> Entry | None:
+    """The first message shown that is not only kept."""
+    kept = frozenset(plan.kept)
+    return next((entry for entry in tail if entry.group not in kept), None)
+
+
+def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows: Entry | None) -> Piece:
     library = inputs.library
     whole = [node.id for node in nodes_of(plan.items) if node.resolution == "whole"]
     wanted = [one for one in whole if one not in library.summaries]
     if wanted:
         library.add(inputs.runtime.store.tree.by_id(inputs.ref, wanted))
     quotes = quotes_within(quoted, room=inputs.policy.queries, count=inputs.counter.count_text)
-    block = history_block(plan.items, library.summaries, quotes.texts, left=plan.left_spans)
+    block = history_block(plan.items, library.summaries, quotes.texts, left=plan.left_spans, follows=follows)
     return ours(
         block,
         part="history",

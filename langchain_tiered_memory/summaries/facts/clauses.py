@@ -6,7 +6,6 @@ import re
 
 from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.sentences import ASKS
-from langchain_tiered_memory.text.statements import without_fields
 
 MAX_WORDS = 30
 """Longest clause, in words; what is longer is cut around what it states."""
@@ -70,8 +69,7 @@ _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 def stated_by(sentence: str) -> str:
     """What `sentence` states, in its own words; empty for a question or the head of a list."""
-    said = without_fields(sentence)
-    said = " ".join((_SHOWN.sub(" ", said) if "[" in said else said).split())
+    said = " ".join((_SHOWN.sub(" ", sentence) if "[" in sentence else sentence).split())
     if said.endswith(ASKS):
         asks = _ASKS.search(said)
         if asks is None or asks[0].count(" ") <= _TAG_WORDS:

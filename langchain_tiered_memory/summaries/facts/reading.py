@@ -33,6 +33,7 @@ from langchain_tiered_memory.summaries.facts.statements import (
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.sentences import ASKS, pieces
+from langchain_tiered_memory.text.statements import without_fields
 from langchain_tiered_memory.types.records import Entry, Fact
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.text.sentences import Piece
 
 
-READER_VERSION = 10
+READER_VERSION = 11
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
@@ -215,7 +216,7 @@ def parts_of_message(entry: Entry, text: str) -> Iterator[tuple[str, bool]]:
 
     What an assistant hands to its tools is none: code that it writes and patterns that it looks for state nothing.
     """
-    lines = (text[: call_start(text)] if entry.calls else text).split("\n")
+    lines = without_fields(text[: call_start(text)] if entry.calls else text).split("\n")
     own = len(lines) if entry.role == "assistant" else _first_handed_over(lines)
     yield without_quotations(lines[:own]), False
     yield without_quotations(lines[own:]), True

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import CondensationError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.content_blocks import requested_calls
-from langchain_tiered_memory.messages.file_accesses import looks_alone, touches_of_call
+from langchain_tiered_memory.messages.file_accesses import looks_alone, touches_of_call, writes_alone
 from langchain_tiered_memory.messages.groups import unfinished_calls
 from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
@@ -29,6 +29,7 @@ from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON, RULES
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_read_by_rules
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, target_and_cap
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
+from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.fencing import plain_name
 from langchain_tiered_memory.text.identifiers import kept_share
 from langchain_tiered_memory.text.sentences import sentences
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.outcomes import FailureReason
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
+    from langchain_tiered_memory.types.runs import FileOperation
 
 _FACTS_BESIDE = 500
 """Of the facts below a summary of a higher level, how many of the weightiest its writer is told and judged by."""
@@ -221,7 +223,7 @@ def _wait_seconds(runtime: Runtime, summary: Summary) -> float:
 def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceText, ...]:
     same = near_duplicates([entry.text for entry in entries]) if runtime.settings.tree.semantic_deduplication else {}
     waiting = unfinished_calls(entries)
-    looks = frozenset(call for entry in entries if entry.calls for call in _looks(entry, runtime.settings.files))
+    calls = dict(call for entry in entries if entry.calls for call in _file_calls(entry, runtime.settings.files))
     return tuple(
         SourceText(
             id=entry.id,
@@ -234,23 +236,28 @@ def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceTe
             kind=entry.kind,
             same_as=entries[same[position]].id if position in same else None,
             open_calls=waiting.get(entry.id, ()),
-            quotes_files=entry.answers in looks and _shows_a_text(entry),
+            states_nothing=_states_nothing(entry, calls.get(entry.answers or "")),
         )
         for position, entry in enumerate(entries)
     )
 
 
-def _looks(entry: Entry, settings: FileSettings) -> Iterator[str]:
-    """Ids of the calls of a message that only look at files."""
+def _file_calls(entry: Entry, settings: FileSettings) -> Iterator[tuple[str, FileOperation]]:
+    """Ids of the calls of a message that only look at files, or only write them."""
     for call in requested_calls(message_or_stand_in(entry)[0]):
-        if call.id is not None and looks_alone(call, touches_of_call(call, settings), settings):
-            yield call.id
+        touches = touches_of_call(call, settings)
+        if call.id is not None and looks_alone(call, touches, settings):
+            yield call.id, "read"
+        elif call.id is not None and writes_alone(call, touches, settings):
+            yield call.id, "write"
 
 
-def _shows_a_text(result: Entry) -> bool:
-    """Whether looking at files brought what they say, and not that there are none."""
+def _states_nothing(result: Entry, operation: FileOperation | None) -> bool:
+    """Whether a result is what files say, and not that there are none; or a line that says that one was written."""
+    if operation is None or getattr(message_or_stand_in(result)[0], "status", "success") == "error":
+        return False
     has_lines = "\n" in result.text.strip()
-    return has_lines and getattr(message_or_stand_in(result)[0], "status", "success") != "error"
+    return has_lines if operation == "read" else not (has_lines or cues.FAILURE.search(cues.lowered(result.text)))
 
 
 def _summary_sources(below: Sequence[Summary]) -> tuple[SourceText, ...]:

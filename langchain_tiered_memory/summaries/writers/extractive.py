@@ -97,7 +97,7 @@ class ExtractiveCondenser:
             spent += units[index].tokens
             if spent > target * _SLACK or (job.strategy == CONCISE and len(order) == CONCISE_POINTS):
                 break
-        form = Form(job, target, [units[index] for index in order])
+        form = Form(job, target, units)
         best, most, room = "", 0, target * _PLANNED
         for _ in range(_TRIES):
             chosen = _within(units, order, room)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 USED = "used "
 """How a sentence begins that tells a call."""
+_NOWHERE = "/dev/null"
 
 _CALL = re.compile(r"^(?P<name>[A-Za-z_][\w.-]{0,63})\((?P<rest>\)|[A-Za-z_]\w{0,63}[=:].*\)|)$", re.MULTILINE)
 _ARGUMENT = re.compile(
@@ -111,7 +112,8 @@ def is_call(unit: Unit) -> bool:
 
 def files_named(text: str) -> list[str]:
     """The files and addresses that a sentence about a call names, by their last part."""
-    return [match[0].rstrip("/").rpartition("/")[2] for match in PATH.finditer(text)]
+    paths = (match[0].rstrip("/") for match in PATH.finditer(text))
+    return [path.rpartition("/")[2] for path in paths if path != _NOWHERE]
 
 
 def tool_named(text: str) -> str:

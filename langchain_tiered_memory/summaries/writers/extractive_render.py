@@ -10,10 +10,12 @@ from langchain_tiered_memory.summaries.marks import (
     OPEN,
     REQUESTED,
     TOLD_REQUEST,
+    TOLD_USED,
     TOOL_MARK,
     date_of,
     listed,
     span_of,
+    unlisted,
 )
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, files_named, is_call, tool_named
 from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS, SectionForm
@@ -31,27 +33,29 @@ _OVERVIEW_TOKENS = 60  # below this target there is room for a sentence or two, 
 _DATED_TOKENS, _DATED_TOKENS_ABOVE = 250, 160  # from here on there is room for the days
 _MAX_REQUEST_CHARS = 130
 _LEAST_BLANKS = 5  # of a request that is worth a headline
-_MAX_TOOLS, _MAX_FILES = 3, 3
+_MAX_LISTED = 3
 
 
 def overview_of(job: CondenseJob, target: int, units: Sequence[Unit]) -> str:
     """One sentence on work with tools: who asked for what first, and which tools were used on which files.
 
-    Empty for talk: a line that names its subjects would take the room of statements, and tell less. `units` are those
-    that tell most, in the order of the job.
+    Empty for talk: a line that names its subjects would take the room of statements, and tell less. `units` are all
+    statements of the job. Above level 1 tools and files are those of the overviews below, and of the calls told there.
     """
     spoken = [unit for unit in units if not unit.speaker.startswith(TOOL_MARK) and unit.speaker != "system"]
-    calls, words = [unit for unit in spoken if is_call(unit)], [unit for unit in spoken if not is_call(unit)]
-    if target < _OVERVIEW_TOKENS or not calls:
+    calls, words = [unit.text for unit in spoken if is_call(unit)], [unit for unit in spoken if not is_call(unit)]
+    below = [told for source in job.sources if (told := TOLD_USED.search(source.text.partition("\n")[0]))]
+    if target < _OVERVIEW_TOKENS or not (calls or below):
         return ""
     people = (name for unit in words for name in (unit.asker, unit.speaker))
     asker = next((name for name in people if name not in ("", "assistant")), "")
     above = job.level > 1
     told = TOLD_REQUEST.match(job.sources[0].text) if above else None
     request = told["request"] if told else _request(words, asker)
-    tools = [name for name, _ in Counter(tool_named(unit.text) for unit in calls).most_common(_MAX_TOOLS)]
-    named = Counter(one for unit in calls for one in files_named(unit.text))
-    files = [name for name, _ in named.most_common(_MAX_FILES)]
+    used = Counter(one for told in below for one in unlisted(told["tools"])) + Counter(map(tool_named, calls))
+    named = Counter(one for told in below for one in unlisted(told["files"] or ""))
+    named += Counter(one for call in calls for one in files_named(call))
+    tools, files = ([name for name, _ in found.most_common(_MAX_LISTED)] for found in (used, named))
     said = f"assistant {USED}{listed(tools)}" + (f" on {listed(files)}" if files else "")
     if request and asker:
         shown = clause_cut(request, most_chars=_MAX_REQUEST_CHARS).rstrip(".")
@@ -92,12 +96,12 @@ _MAX_LINE_CHARS = 420  # of neighbours in one line: a longer one is a wall
 class Form:
     """Puts chosen statements into the sections of a job's strategy, empty ones left out."""
 
-    def __init__(self, job: CondenseJob, target: int, candidates: Sequence[Unit]) -> None:
+    def __init__(self, job: CondenseJob, target: int, units: Sequence[Unit]) -> None:
         self._job = job
         self._sections = _CONCISE_FORM if job.strategy == CONCISE else FORMS.get(job.strategy, FORMS["detailed"])
         self._home = {kind: number for number, form in enumerate(self._sections) for kind in form.kinds}
         self._flat = target < FLAT_TOKENS
-        self._overview = overview_of(job, target, candidates)
+        self._overview = overview_of(job, target, units)
 
     def written(self, units: Sequence[Unit]) -> str:
         """The text of `units`, which are in the order of the job."""

@@ -24,7 +24,15 @@ from langchain_tiered_memory.summaries.marks import (
 )
 from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
-from langchain_tiered_memory.summaries.writers.ranking import Unit, advice_share, is_event, is_filler, kind_of, telling
+from langchain_tiered_memory.summaries.writers.ranking import (
+    REPORTED,
+    Unit,
+    advice_share,
+    is_event,
+    is_filler,
+    kind_of,
+    telling,
+)
 from langchain_tiered_memory.summaries.writers.sections import Item, ItemKind, read_items
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
@@ -46,7 +54,7 @@ if TYPE_CHECKING:
 
 _ROLES = frozenset({"user", "assistant", "tool", "system", "other"})
 _TOOL_SEPARATOR = "; "
-_BYGONE_WEIGHT = 0.3  # a question or a call that ended an earlier stretch: the conversation went on
+_BYGONE_WEIGHT = 0.3  # a question that ended an earlier stretch: the conversation went on
 
 _BULLET = re.compile(r"[-*+] ")
 
@@ -55,10 +63,12 @@ def units_of_summary(source: SourceText, index: int, participants: Sequence[str]
     """The items of a summary, with the speaker that ours begin with carried over to each of their sentences.
 
     Our own overview is left out. What an audit appended is read as what it quotes. `participants` are names that may
-    stand before a colon. What the last summary leaves open may be open still.
+    stand before a colon. What the last summary leaves open may be open still; a call of an earlier one got its result.
     """
     waiting: Unit | None = None
     for unit, answers, asks_on in _read(source, index, {*participants, *_ROLES}):
+        if unit.kind == "open" and unit.text.startswith(WAITING) and not is_last:
+            continue
         if asks_on and waiting:
             waiting = replace(waiting, text=f"{waiting.text} {unit.text}")
             continue
@@ -75,8 +85,7 @@ def units_of_summary(source: SourceText, index: int, participants: Sequence[str]
 def _closed(unit: Unit, *, is_last: bool) -> Unit:
     if unit.kind != "open" or is_last or cues.QUESTION.search(cues.lowered(unit.text)):
         return unit
-    bygone = unit.text.endswith(ASKS) or unit.text.startswith(WAITING)
-    return replace(unit, kind="point", weight=_BYGONE_WEIGHT) if bygone else unit
+    return replace(unit, kind="point", weight=_BYGONE_WEIGHT) if unit.text.endswith(ASKS) else unit
 
 
 def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Unit, bool, bool]]:
@@ -154,7 +163,7 @@ _CALL_WEIGHT = 0.8
 _SYSTEM_WEIGHT = 0.5  # every request sends it again
 _ASKING_WEIGHT = 1.25  # of what the person says whom an assistant helps
 _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on must know it
-_REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.2, 1.5  # of a summary's statements
+_WANTED_WEIGHT, _ANSWERED_WEIGHT = 1.2, 1.5  # of a summary's statements
 _LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
 _DEFINITION = re.compile(
     r"^[ \t]*+(?:export |public |async |static ){0,4}"
@@ -192,7 +201,8 @@ def _all_of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
         if source.same_as is None and source.text
         for unit in units_of_summary(source, index, job.participants, is_last=index == last)
     ]
-    advice = advice_share([unit.speaker == "assistant" for _, unit in read])
+    works = any(unit.speaker.startswith(TOOL_MARK) or is_call(unit) for _, unit in read)
+    advice = advice_share([unit.speaker == "assistant" for _, unit in read], works=works)
     for source, unit in read:
         yield source, _weighed(unit, unit.day if is_long else "", has_assistant=has_assistant, advice=advice)
 
@@ -205,8 +215,8 @@ def _weighed(unit: Unit, day: str, *, has_assistant: bool, advice: float) -> Uni
     advised = unit.speaker == "assistant"
     weight = unit.weight * telling(unit.text) * (advice if advised else 1.0)
     kind = unit.kind
-    if unit.speaker.startswith(TOOL_MARK):
-        weight *= _REPORTED_WEIGHT
+    if unit.speaker.startswith(TOOL_MARK) or (is_call(unit) and kind != "open"):
+        weight *= REPORTED
     elif has_assistant and not advised:
         weight *= _WANTED_WEIGHT  # what somebody wants outlasts what was advised
     elif has_assistant and unit.asked:
@@ -230,7 +240,7 @@ def _tells_alone(unit: Unit) -> bool:
 def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Unit]]:
     """Statements, each question with the answer that the next message gives."""
     shown = [(source, index) for index, source in enumerate(sources) if source.same_as is None and source.text]
-    said = [one for one in shown if not one[0].quotes_files] or shown
+    said = [one for one in shown if not one[0].states_nothing] or shown
     read = [(source, list(_of_message(source, index))) for source, index in said]
     for place, (_, units) in enumerate(read):
         asked = _last_question(units)
@@ -303,7 +313,8 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
     date = date_of(source.at)
     speaker = speaker_label(source.speaker, source.role)
     text, calls, written = split_calls(source.text) if source.role == "assistant" else (source.text, [], [])
-    said = [Statement(line) for line in shown_lines(text)] if source.role == "tool" else statements(text)
+    is_tool = source.role == "tool"
+    said = [Statement(line) for line in shown_lines(text)] if is_tool else statements(without_fields(text))
     of_role = {"system": _SYSTEM_WEIGHT, "tool": _TOOL_WEIGHT}.get(source.role, 1.0)
     code = Unit("", "technical", index, 0.0, speaker=speaker, weight=_CODE_WEIGHT * of_role)
     at_length = math.sqrt(min(1.0, _FEW_STATEMENTS / max(1, len(said))))
@@ -313,13 +324,13 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
             if quoted := _quoted_code(block):
                 yield replace(code, text=f"{CODE}`{quoted}`")
             continue
-        shown = _shortened(one.text if source.role == "tool" else without_fields(one.text).strip())
+        shown = _shortened(one.text)
         if not any(char.isalnum() for char in shown):
             continue
         low = cues.lowered(shown)
-        weight = telling(shown) * at_length if source.role != "tool" else 1.0
+        weight = 1.0 if is_tool else telling(shown) * at_length
         weight *= _FIRST_WEIGHT if place == 0 else 1.0
-        weight *= _FAILURE_WEIGHT if source.role == "tool" and cues.FAILURE.search(low) else of_role
+        weight *= _FAILURE_WEIGHT if is_tool and cues.FAILURE.search(low) else of_role
         when = date if cues.RELATIVE_TIME.search(low) else ""
         yield Unit(shown, _message_kind(shown, source), index, 0.0, speaker=speaker, when=when, weight=weight)
     yield from (replace(code, text=call, weight=_CALL_WEIGHT) for call in calls)
@@ -346,7 +357,7 @@ def _quoted_code(block: str) -> str:
 
 def _shortened(text: str) -> str:
     """A sentence that is too long to keep whole, around its first cue or from its start."""
-    if len(text) < MAX_CHARS or text.startswith(CODE):
+    if len(text) < MAX_CHARS or text.startswith((CODE, USED)):
         return text
     text = " ".join(text.split())
     low = cues.lowered(text[:_MAX_CUE_CHARS])

@@ -45,8 +45,9 @@ class SourceText:
     """Time of the first message under a summary, in seconds since the epoch."""
     open_calls: tuple[str, ...] = ()
     """Tool calls of this message without a result, in words."""
-    quotes_files: bool = False
-    """Whether it is what a call that only looked at files brought: their words, which nobody here said."""
+    states_nothing: bool = False
+    """Whether it is what a call that only looked at files brought: their words, which nobody here said. Or one line
+    that says that a file was written, as the call did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

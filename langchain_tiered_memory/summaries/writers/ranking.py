@@ -93,14 +93,19 @@ class Unit:
         return f"{self.asked} {self.text}" if self.asked else self.text
 
 
-def advice_share(advised: Sequence[bool]) -> float:
+def advice_share(advised: Sequence[bool], *, works: bool) -> float:
     """What each statement of an assistant is worth beside those of the people it helps: less where it says more.
 
     Args:
         advised: For each statement, whether an assistant says it.
+        works: Whether it works with tools: then it advises nobody, and tells what was done and found.
     """
-    mine = sum(advised)
+    mine = 0 if works else sum(advised)
     return _ADVISED * min(1.0, (len(advised) - mine) / mine) if mine and mine < len(advised) else 1.0
+
+
+REPORTED = 0.2
+"""What a call, or a line that a tool printed, is worth beside what was said of it, above level 1 and in short."""
 
 
 def telling(text: str) -> float:

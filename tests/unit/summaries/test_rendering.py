@@ -114,6 +114,12 @@ def test_recalled_quotes_stand_under_the_date_of_their_sitting() -> None:
     assert lines[2:-1] == ["[1970-01-01 00:00]", "Ann: first", "Ben: second", "[1970-01-04 00:00]", "user: later"]
 
 
+def test_recall_says_when_the_message_was_said_that_it_stands_before() -> None:
+    quotes = [Quoted(entry=entry(1, "first", at=0.0))]
+    told = [recall_block(quotes, sitting_gap_seconds=DAY, asked_at=at).splitlines()[3:-1] for at in (60.0, 3 * DAY)]
+    assert told == [["user: first"], ["user: first", "[1970-01-04 00:00: the message below]"]]
+
+
 def test_a_passage_points_to_its_message() -> None:
     shown = recall_block([Quoted(entry=entry(7, "long text"), passages=("long",))], sitting_gap_seconds=DAY)
     assert "user (passage of message m7): long" in shown
@@ -123,6 +129,13 @@ def test_user_messages_stand_word_for_word_behind_the_cover() -> None:
     node = Node(id="abcdef0123456789", level=2, first_seq=11, last_seq=60, entry_count=50, tokens=9)
     block = history_block([node], {node.id: summary("beans")}, [(entry(3, "under 900 euros"), "under 900 euros")])
     assert block.index("beans") < block.index("user: under 900 euros")
+
+
+def test_the_record_says_from_which_day_on_messages_are_shown_themselves() -> None:
+    node = Node(id="abcdef0123456789", level=2, first_seq=11, last_seq=60, entry_count=50, tokens=9)
+    shown = history_block([node], {node.id: summary("beans")}, (), follows=entry(61, "rice", at=2 * DAY))
+    assert shown.splitlines()[-2] == "[messages from 61 on, word for word below: 1970-01-03]"
+    assert "below" not in history_block((), {}, [(entry(3, "tea"), "tea")], follows=entry(61, "rice"))
 
 
 def test_what_is_not_shown_whole_stands_as_the_plan_has_it() -> None:
