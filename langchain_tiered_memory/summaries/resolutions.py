@@ -19,6 +19,7 @@ from langchain_tiered_memory.summaries.marks import (
     CODE,
     HEADING,
     OVERVIEW,
+    REQUESTED,
     RULES,
     SAID,
     SPOKEN,
@@ -243,8 +244,11 @@ def _heads_of(
     overview, told = read_told(text)
     told = [one for one in told if not one.text.startswith(CODE)] or told
     told = [replace(one, text=clause_cut(one.text, most_chars=most_chars)) for one in told]
-    found = [" ".join(told[place].whole.split()) for place in islice(ranked(told), _HEADS)]
-    return tuple(one for one in ([overview] if overview else []) + found if one)
+    found = [told[place] for place in islice(ranked(told), _HEADS)]
+    said = [" ".join(one.whole.split()) for one in sorted(found, key=lambda one: one.is_reported)]
+    # Which tools were used on which files tells less than any words, and more than any call.
+    spoken = 0 if REQUESTED in overview else sum(not one.is_reported for one in found)
+    return tuple(one for one in (*said[:spoken], overview, *said[spoken:]) if one)
 
 
 def _with_statements(head: str, found: Sequence[str], *, most: int, count_text: Callable[[str], int]) -> str:
@@ -365,7 +369,7 @@ def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
     asks = False
     if spoken:
         label, rest, asks = spoken[0].rstrip() + " ", rest[spoken.end() :], bool(spoken["asked"])
-    for text in sentences_of(rest):
+    for text in [clause_cut(rest, most_chars=_MAX_PAIR_CHARS)] if rest.startswith(USED) else sentences_of(rest):
         answer = ANSWER.match(text)
         if answer is None:
             if asks:

@@ -121,6 +121,11 @@ FAILURE = re.compile(
     r"(?:error|exception)\b|\b(?:error:|failed|failure|fails|crash\w*|traceback|denied|timed? ?out|broken|bug"
     r"|panic|fatal)"
 )
+NEXT_STEP = re.compile(
+    r"(?:(?:now|first|next|then|also|so|ok(?:ay)?|good|great|perfect)[,.!]? ){0,3}let me (?!know\b)"
+    r"|now,? i(?:['\u2019]ll| will| need to)\b"
+)
+"""How whoever works says what comes next."""
 CORRECTION = re.compile(
     r"\b(?:actually|correction|scratch (?:that|what)|i meant|i mis(?:spoke|typed)|my mistake|sorry,|no longer|changed"
     r"|instead of"

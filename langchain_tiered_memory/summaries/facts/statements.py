@@ -59,6 +59,7 @@ _OF_A_NAME = frozenset({"personal", "name"})
 """Signs of a clause that says something however brief it is: "I'm Marit", "Adopted Toby"."""
 _NEAR_BLANKS = 6
 """Before such a word: behind more it means what was just named."""
+_INTENDS = re.compile(r"i(?:['\u2019]ll| will| need to|['\u2019]m going to)\b|let['\u2019]s ")
 _I = re.compile(r"(?:i|i['\u2019]m|i['\u2019]ve|we|we['\u2019]re|we['\u2019]ve)\b")
 _PROPERTY = re.compile(
     r"\b(?:(?<=\w )(?:long|wide|high|tall|deep|heavy|old)(?=\W*$)|weighs?|weighed|costs?|opens?|closes?|starts?"
@@ -162,8 +163,8 @@ def statement(clause: str, entry: Entry) -> Statement:
 def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) -> Statement | None:
     """What `clause` states, of `about` (what was spoken of before) where it names no subject of its own."""
     words = clause.count(" ") + 1
-    if supposes(clause):
-        return None
+    if supposes(clause) or (entry.calls and (cues.NEXT_STEP.match(low := cues.lowered(clause)) or _INTENDS.match(low))):
+        return None  # the calls behind what is said to come tell what was done
     stated = statement(clause, entry)
     if (
         about

@@ -92,11 +92,11 @@ def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Uni
     """Units, each with whether it answers the one before it, and whether it belongs to the same question."""
     speaker = when = ""
     line = 0
-    skipped = asking = False
+    skipped = asking = calling = False
     for place, (day, item) in enumerate(_dated_items(source.text)):
         is_overview = place == 0 and OVERVIEW.match(source.text.partition("\n")[0]) is not None
         skipped = is_overview or (skipped and item.follows)
-        if skipped or SPAN.match(item.text):
+        if skipped or SPAN.match(item.text) or (calling and item.follows):  # a command may have dots in it
             continue
         text, answers, line = item.text, False, line + (not item.follows)
         asks_on = asking = asking and item.follows
@@ -112,7 +112,7 @@ def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Uni
                 asks_on = False
             elif not item.follows:
                 speaker = when = ""
-        is_tool = speaker.startswith(TOOL_MARK)
+        is_tool, calling = speaker.startswith(TOOL_MARK), text.startswith(USED)
         kind: ItemKind = "technical" if is_tool else item.kind
         for said in text.split(_TOOL_SEPARATOR) if is_tool else [plain(text)]:
             if any(char.isalnum() for char in said):

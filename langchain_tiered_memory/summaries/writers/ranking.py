@@ -115,7 +115,8 @@ def telling(text: str) -> float:
     if text.count(";") >= _MANY_ITEMS or text[:1].isdigit() or text.startswith(("- ", "[")):
         weight *= _LISTING  # or a picture, which nobody sees
     said = text.rstrip()
-    weight *= _ASKING if said.endswith(ASKS) else _ANNOUNCING if said.endswith(COLONS) else 1.0
+    announces = said.endswith(COLONS) or cues.NEXT_STEP.match(cues.lowered(text)) is not None
+    weight *= _ASKING if said.endswith(ASKS) else _ANNOUNCING if announces else 1.0
     return weight * (_LEANING if leans(text) else 1.0) * (_BRIEF if _is_brief(text, signs) else 1.0)
 
 
