@@ -11,13 +11,14 @@ from langchain_tiered_memory.summaries.facts.listing import facts_list
 from langchain_tiered_memory.summaries.facts.reading import SPEAKERS
 from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.standing import standing_alone
-from langchain_tiered_memory.summaries.facts.worth import chosen_facts
+from langchain_tiered_memory.summaries.facts.worth import chosen_facts, marks_what_lasts
 from langchain_tiered_memory.summaries.facts.written import stated_in
+from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.rendering import day, facts_block, item_text
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.summaries.tree.cover import CoverItem
@@ -102,21 +103,32 @@ def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, ro
 def _understood(inputs: Inputs, facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:
     """The facts that a reader understands who sees nothing else, each with the words that it needs for that.
 
-    Those of the ids in `first` have to be shown: they stand as they are.
+    Those of the ids in `first` have to be shown: they stand as they are. What rules read in messages that a model read
+    is none where it marks what must last: its summary tells the rest.
     """
     plain = [one for one in facts if one.by_model]
     spoken = [one for one in facts if not one.by_model]
     wanted = {seq for one in spoken for seq in (one.seq, one.seq - 1)} - inputs.off
     known = {entry.seq: entry for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, sorted(wanted))}
+    judged = _read_by_model(inputs, known.values()) if marks_what_lasts(facts) else frozenset()
     found: dict[tuple[int, str], Fact] = {}
     for one in spoken:
         entry = known.get(one.seq)
+        if entry is not None and entry.summary_id in judged and one.kind != "goal" and one.id not in first:
+            continue
         said = one.text if entry is None else standing_alone(one, entry, _before(entry, known.get(one.seq - 1)))
         if one.id in first:
             found[one.seq, one.text] = one
         elif said is not None:  # a sentence that stands for several of its facts is told once
             found.setdefault((one.seq, said), one if said == one.text else replace(one, text=said))
     return sorted([*plain, *found.values()], key=lambda one: (one.seq, one.id))
+
+
+def _read_by_model(inputs: Inputs, entries: Iterable[Entry]) -> frozenset[str]:
+    """Ids of the summaries of these messages that a model wrote."""
+    ids = sorted({entry.summary_id for entry in entries if entry.summary_id is not None})
+    found = inputs.runtime.store.tree.by_id(inputs.ref, ids)
+    return frozenset(one.id for one in found if not (one.by_rules or one.degraded or one.model in (None, RULES)))
 
 
 def _before(entry: Entry, before: Entry | None) -> Entry | None:

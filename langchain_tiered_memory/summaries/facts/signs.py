@@ -19,6 +19,11 @@ from langchain_tiered_memory.text.lexicon import COMMON, word_set
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+SETTLING = word_set(
+    "decide decided decision agreed settled chose chosen pick picked booked approved promised instead now anymore new "
+    "since change changed move moved switch switched drop dropped replaced cancelled canceled"
+)
+"""Words of what settles something, or changes it."""
 _WORDED = {
     "second person": word_set("you your yours yourself you're you've you'll you'd"),
     "praises": word_set(
@@ -28,10 +33,7 @@ _WORDED = {
         "grateful appreciate hilarious fascinating crazy insane hard tough hope hopefully wish luck support "
         "supportive thank thanks thankful stunning breathtaking"
     ),
-    "settles": word_set(
-        "decide decided decision agreed settled chose chosen pick picked booked approved promised instead now "
-        "anymore new since change changed move moved switch switched drop dropped replaced cancelled canceled"
-    ),
+    "settles": SETTLING,
     "restricts": word_set(
         "never always must only nobody without except unless avoid not don't doesn't can't cannot won't mustn't "
         "shouldn't please"

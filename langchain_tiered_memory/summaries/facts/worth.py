@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.listing import facts_list, headed, line_of
+from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS, form_of
 from langchain_tiered_memory.summaries.facts.signs import LASTING, by_wording
 from langchain_tiered_memory.summaries.facts.statements import is_order, read
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.rendering import day
-from langchain_tiered_memory.text.lexicon import COMMON
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -40,11 +39,7 @@ ROUTINE = 4
 """Times that an order is given, each time of something else, from which it is how somebody works and no fact."""
 SIMILARITY = 0.8
 """Jaccard similarity of terms from which two facts with one value are told once."""
-_COMMON_TERMS = frozenset(analyse(" ".join(COMMON)))
-"""Words that are rare only by chance: what they say is common."""
 _PAIR = 2
-_FIGURE = re.compile(r"\d[\d.,:/-]{0,20}")
-_DIGITS = re.compile(r"\d+")
 _KEYS = 3
 _DAY_TOKENS = 6
 """Of a line with a date, about: the first fact of a day takes it along."""
@@ -143,7 +138,7 @@ def _worths(facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mappin
     for fact, mine, template in zip(facts, terms, templates, strict=True):
         weight = _DECIDED if fact.by_model and fact.weight >= LASTING else by_wording(fact.weight)
         odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
-        telling = sorted((rarity(seen[term]) for term in mine - _COMMON_TERMS), reverse=True)[:RAREST_TERMS]
+        telling = sorted((rarity(seen[term]) for term in mine - COMMON_TERMS), reverse=True)[:RAREST_TERMS]
         together = math.fsum(rarity(seen[term]) for term in mine)  # whatever the order of a set
         found.append(
             odds
@@ -165,12 +160,12 @@ def _said_later(
     it. The last come first.
     """
     holders: dict[str, list[int]] = {}
-    forms = [_form_of(fact.value) for fact in facts]
+    forms = [form_of(fact.value) for fact in facts]
     for place in range(len(facts) - 1, -1, -1):
         fact = facts[place]
         if fact.by_model or not fact.value:
             continue
-        about = terms[place] - _COMMON_TERMS - frozenset(analyse(fact.value))
+        about = terms[place] - COMMON_TERMS - frozenset(analyse(fact.value))
         for term in [term for term in about if 1 < seen[term] <= _SELDOM]:
             for later in holders.get(term, ()):
                 is_pair = seen[term] == _PAIR and forms[place] and forms[place] == forms[later]
@@ -179,12 +174,6 @@ def _said_later(
                 if is_pair or "settles" in read(facts[later].text).signs:
                     yield place, later
             holders.setdefault(term, []).append(place)
-
-
-def _form_of(value: str) -> str:
-    """The form of a value that is a figure: "14:05" has that of "9:30"; empty for any other."""
-    figure = _FIGURE.match(value)
-    return _DIGITS.sub("0", figure[0]) if figure else ""
 
 
 def _is_part(place: int, other: int, facts: Sequence[Fact], terms: Sequence[frozenset[str]]) -> bool:
@@ -199,11 +188,16 @@ def _is_part(place: int, other: int, facts: Sequence[Fact], terms: Sequence[froz
     return terms[place] < terms[other] and fact.value == note.value
 
 
-def _marked(facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:
-    """Where a model marks what must last: that, and what rules read in users' words where no model read them."""
+def marks_what_lasts(facts: Sequence[Fact]) -> bool:
+    """Whether a model marks some of its statements as what must last, as it was asked."""
     by_model = [fact for fact in facts if fact.by_model]
     marked = sum(fact.weight >= LASTING for fact in by_model)
-    if not marked or marked < _MARKED_SHARE * len(by_model):
+    return bool(marked) and marked >= _MARKED_SHARE * len(by_model)
+
+
+def _marked(facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:
+    """Where a model marks what must last: that, and what rules read in users' words."""
+    if not marks_what_lasts(facts):
         return list(facts)
     return [
         fact

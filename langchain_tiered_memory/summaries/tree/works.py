@@ -7,7 +7,6 @@ writes.
 
 from __future__ import annotations
 
-import math
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from langchain_tiered_memory.summaries.checks.measures import information_loss
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest
 from langchain_tiered_memory.summaries.facts.listing import line_of
+from langchain_tiered_memory.summaries.facts.related import related
 from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON, RULES
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_read_by_rules
@@ -32,9 +32,7 @@ from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJo
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.fencing import plain_name
 from langchain_tiered_memory.text.identifiers import kept_share
-from langchain_tiered_memory.text.sentences import sentences
 from langchain_tiered_memory.text.similarity import near_duplicates
-from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript.outbox import deliver
 from langchain_tiered_memory.types.drafts import Written
 from langchain_tiered_memory.types.outcomes import OF_THE_ANSWER
@@ -61,10 +59,6 @@ _SHARE = 0.12
 """Of the messages' tokens, what such statements may take."""
 _LEAST_TOKENS = 60
 """What they may take however short the messages are: about four of them."""
-_LEAST_WORDS = 2
-"""That a sentence shares with a statement which it may be about."""
-_FEW = 2
-"""Statements that have a word: where it stands in what one of them is about, it is enough."""
 _LINE_TOKENS = 4
 """Of the number before one, and of its line break."""
 
@@ -348,37 +342,12 @@ def kept_before(
         return ()
     first = min(source.seq for source in sources)
     kept = runtime.store.facts.lasting(ref, before=first, track=track or "", limit=_LOOKED_AT)
-    shared = _shared(kept, [source.text for source in sources])
+    shared = related(kept, [source.text for source in sources])
     room = max(round(_SHARE * sum(source.tokens for source in sources)), _LEAST_TOKENS)
     found: list[Fact] = []
-    for place in sorted(range(len(kept)), key=lambda one: (-shared[one], -kept[one].seq)):
+    for place in sorted(shared, key=lambda one: (*shared[one], kept[one].seq), reverse=True):
         room -= runtime.counter.count_text(line_of(kept[place])) + _LINE_TOKENS
-        if not shared[place] or room < 0:
+        if room < 0:
             break
         found.append(kept[place])
     return tuple(found)
-
-
-def _shared(kept: Sequence[Fact], texts: Sequence[str]) -> list[float]:
-    """What each statement has in common with the sentence that is nearest to it; 0 for one that names nothing of it.
-
-    Words of what it is about, and others that few statements have: how a thing was said tells nothing of which it is.
-    """
-    having: dict[str, list[int]] = {}
-    about = [frozenset(analyse(fact.subject)) for fact in kept]
-    for place, fact in enumerate(kept):
-        for term in frozenset(analyse(fact.text)):
-            having.setdefault(term, []).append(place)
-    shared = [0.0] * len(kept)
-    for sentence in (one for text in texts for one in sentences(text)) if kept else ():
-        here: dict[int, list[str]] = {}
-        for term in sorted(having.keys() & analyse(sentence)):
-            for place in having[term]:
-                here.setdefault(place, []).append(term)
-        for place, found in here.items():
-            words = [term for term in found if term in about[place] or len(having[term]) <= _FEW]
-            named = any(term in about[place] and len(having[term]) <= _FEW for term in words)
-            if named or len(words) >= _LEAST_WORDS:
-                told = sum(math.log(1 + len(kept) / len(having[term])) for term in words)
-                shared[place] = max(shared[place], told)
-    return shared
