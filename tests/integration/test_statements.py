@@ -230,3 +230,18 @@ def test_kept_is_what_new_messages_are_about_and_not_what_is_worded_alike() -> N
         session.flush()
         assert len(held) > 2
         assert {text for _, text in KEPT.findall("\n".join(shown))} == {held[0]}
+
+
+@both
+def test_what_a_model_read_and_did_not_mark_is_no_fact_by_rules(call_style: CallStyle) -> None:
+    with opened() as memory:
+        session = memory.session("s")
+        price = HumanMessage("Actually the price of the quay is 4120 euros now.", id="p")
+        talk = [AIMessage(f"The weather over the bay of quay {n} looks calm and grey.", id=f"w{n}") for n in range(32)]
+        told(call_style, session.add_messages, [*boats(4), price, *talk])
+        told(call_style, session.flush)
+        facts = told(call_style, session.context, "", max_tokens=600).section("facts")
+        assert facts is not None
+        assert "berth 30" in facts.text
+        assert "4120" not in facts.text, "a model read it, and did not mark it"
+        assert any("4120" in one.text for one in told(call_style, session.facts, k=500))

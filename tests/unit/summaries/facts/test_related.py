@@ -1,0 +1,47 @@
+"""Which kept statements a model is shown beside new messages: those that these may change come first."""
+
+import pytest
+
+from langchain_tiered_memory.summaries.facts.related import related
+from langchain_tiered_memory.types.records import Fact
+
+KEPT = (
+    "Grandma's train: gets in at 14:05",
+    "Our hotel: Hotel Marisol",
+    "API key: rotates every 30 days",
+    "Ben's dinner: for eight people",
+    "The workshop: training for dogs, signed up",
+    "Ben's fear of flying: trains instead",
+    "Committee page limit: ten pages, picked by the board",
+    "Book club: picked The Wall for February",
+)
+
+
+def kept() -> list[Fact]:
+    return [
+        Fact(kind="statement", text=text, seq=number, at=0.0, subject=text.partition(":")[0], by_model=True)
+        for number, text in enumerate(KEPT, 1)
+    ]
+
+
+def nearest(message: str) -> str | None:
+    found = related(kept(), [message])
+    return KEPT[max(found, key=lambda one: found[one])] if found else None
+
+
+@pytest.mark.parametrize(
+    ("message", "statement"),
+    [
+        ("Lovely walk. They changed her train, it's 15:40 now.", KEPT[0]),
+        ("Marisol was full so it's the Alcazar now.", KEPT[1]),
+        ("Rotation is weekly now, security changed it.", KEPT[2]),
+        ("Two cancelled, we're six for dinner.", KEPT[3]),
+    ],
+)
+def test_what_a_message_may_change_comes_first(message: str, statement: str) -> None:
+    assert nearest(message) == statement
+
+
+def test_words_that_say_that_something_changes_name_nothing() -> None:
+    assert nearest("We picked a new one now, since they changed it.") is None
+    assert nearest("What a day it was!") is None
