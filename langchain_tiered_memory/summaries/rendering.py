@@ -97,6 +97,7 @@ def history_block(
     quoted: Sequence[tuple[Entry, str]],
     *,
     left: Sequence[Gap] = (),
+    tasks: str = "",
     follows: Entry | None = None,
 ) -> str:
     """The whole message that stands for older history: the cover, lines for recent messages left out, user messages.
@@ -106,6 +107,7 @@ def history_block(
         summaries: Those of its summaries that are shown whole, by id.
         quoted: Earlier messages of the user, each with the text to quote.
         left: Recent messages that are left out.
+        tasks: The agent's own list of tasks.
         follows: The first message that is shown itself: the record says from which day on the rest is.
     """
     parts = [text for text in (item_text(item, summaries) for item in items) if text]
@@ -113,6 +115,8 @@ def history_block(
     if quoted:
         parts.append("Earlier messages of the user, word for word:")
         parts += [quote(entry, text) for entry, text in quoted]
+    if tasks:
+        parts.append(neutralised(tasks))
     if follows is not None and (items or left):
         parts.append(f"[messages from {follows.seq} on, word for word below: {day(follows.at)}]")
     body = "\n\n".join(parts)

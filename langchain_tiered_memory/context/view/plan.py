@@ -65,6 +65,8 @@ class ViewPlan:
     """Parts of files word for word, that a run wrote and read before `tail_from`."""
     facts: str = ""
     """The list of what messages up to the border stated and still holds."""
+    tasks: str = ""
+    """The agent's own list of tasks as it wrote it last, where the recent messages do not show it."""
     held: bool = False
     """Whether a condensation of this view was undone: it is made again only when the view does not fit."""
     since: int = 0

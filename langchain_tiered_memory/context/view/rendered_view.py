@@ -199,7 +199,7 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     elif plan.answered == "at work":
         first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
         quoted = [*first, *(one for one in quoted if one not in inputs.required.opening)]
-    if plan.items or plan.left_spans or quoted:
+    if plan.items or plan.left_spans or quoted or plan.tasks:
         head.append(_history(inputs, plan, quoted, follows=_first_recent(plan, tail)))
     if plan.facts:
         head.append(ours(facts_block(plan.facts), part="facts", counter=counter))
@@ -261,8 +261,11 @@ def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows
     wanted = [one for one in whole if one not in library.summaries]
     if wanted:
         library.add(inputs.runtime.store.tree.by_id(inputs.ref, wanted))
-    quotes = quotes_within(quoted, room=inputs.policy.queries, count=inputs.counter.count_text)
-    block = history_block(plan.items, library.summaries, quotes.texts, left=plan.left_spans, follows=follows)
+    count = inputs.counter.count_text
+    quotes = quotes_within(quoted, room=inputs.policy.queries - count(plan.tasks), count=count)
+    block = history_block(
+        plan.items, library.summaries, quotes.texts, left=plan.left_spans, tasks=plan.tasks, follows=follows
+    )
     return ours(
         block,
         part="history",

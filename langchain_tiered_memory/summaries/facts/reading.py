@@ -142,6 +142,8 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
             continue
         if (advises and not _is_told(piece)) or (quoted and not _IN_WORDS.search(piece.text)):
             continue
+        if entry.role == "assistant" and piece.text.startswith("|"):  # a row of a table, without what its columns are
+            continue
         clause = stated_by(piece.text)
         if announced and clause:
             clause, announced = f"{announced} {clause}", ""  # one statement in two sentences
