@@ -98,7 +98,7 @@ def history_block(
     *,
     left: Sequence[Gap] = (),
     tasks: str = "",
-    follows: Entry | None = None,
+    follows: Sequence[Entry] = (),
 ) -> str:
     """The whole message that stands for older history: the cover, lines for recent messages left out, user messages.
 
@@ -108,7 +108,8 @@ def history_block(
         quoted: Earlier messages of the user, each with the text to quote.
         left: Recent messages that are left out.
         tasks: The agent's own list of tasks.
-        follows: The first message that is shown itself: the record says from which day on the rest is.
+        follows: The first message that is shown itself, and one of the user before it, if that leads: the record says
+            where the rest begins, and on which day.
     """
     parts = [text for text in (item_text(item, summaries) for item in items) if text]
     parts += [gap_line(gap) for gap in left]
@@ -117,8 +118,10 @@ def history_block(
         parts += [quote(entry, text) for entry, text in quoted]
     if tasks:
         parts.append(neutralised(tasks))
-    if follows is not None and (items or left):
-        parts.append(f"[messages from {follows.seq} on, word for word below: {day(follows.at)}]")
+    if follows and (items or left):
+        *leads, first = follows
+        then = "".join(f"message {one.seq}, then " for one in leads)
+        parts.append(f"[below: {then}messages from {first.seq} on, of {day(first.at)}]")
     body = "\n\n".join(parts)
     return f"<{HISTORY_TAG}>\n{HISTORY_NOTE}\n\n{body}\n</{HISTORY_TAG}>"
 

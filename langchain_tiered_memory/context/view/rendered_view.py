@@ -200,7 +200,9 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
         first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
         quoted = [*first, *(one for one in quoted if one not in inputs.required.opening)]
     if plan.items or plan.left_spans or quoted or plan.tasks:
-        head.append(_history(inputs, plan, quoted, follows=_first_recent(plan, tail)))
+        recent = _first_recent(plan, tail)
+        follows = [*(queries[-1:] if leads else ()), recent] if recent is not None else []
+        head.append(_history(inputs, plan, quoted, follows=follows))
     if plan.facts:
         head.append(ours(facts_block(plan.facts), part="facts", counter=counter))
     if plan.parts:
@@ -255,7 +257,7 @@ def _first_recent(plan: ViewPlan, tail: Sequence[Entry]) -> Entry | None:
     return next((entry for entry in tail if entry.group not in kept), None)
 
 
-def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows: Entry | None) -> Piece:
+def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows: Sequence[Entry]) -> Piece:
     library = inputs.library
     whole = [node.id for node in nodes_of(plan.items) if node.resolution == "whole"]
     wanted = [one for one in whole if one not in library.summaries]
