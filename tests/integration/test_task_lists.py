@@ -121,3 +121,15 @@ def test_the_list_keeps_its_bytes_until_the_next_condensation(call_style: CallSt
         head = [str(one.text) for one in before.messages]
         assert [str(one.text) for one in after.messages][: len(head)] == head
         assert any(HEAD in text for text in head)
+
+
+@both
+def test_a_list_that_was_forgotten_stands_in_no_view(call_style: CallStyle) -> None:
+    with open_memory(settings=quick_settings()) as memory:
+        session = memory.session("s")
+        first = listed(1, "write_todos", todos(Tell_the_office_of_Kraken="pending"))
+        told(call_style, session.add_messages, [HumanMessage("Sort all orders.", id="u"), *first, *worked(60)])
+        told(call_style, session.flush)
+        assert "Kraken" in str(told(call_style, session.context, "", max_tokens=2500).messages)
+        told(call_style, session.forget, message_ids=["l1"])
+        assert "Kraken" not in str(told(call_style, session.context, "", max_tokens=2500).messages)

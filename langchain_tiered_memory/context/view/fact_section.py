@@ -94,23 +94,24 @@ def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, ro
             first=corrections,
         )
 
-    chosen = choose(_understood(inputs, choose(found, spare=_CONTESTED), corrections), spare=1.0)
+    likely, marked = choose(found, spare=_CONTESTED), marks_what_lasts(found)
+    chosen = choose(_understood(inputs, likely, corrections, marked=marked), spare=1.0)
     listed, shown = facts_list(chosen), {one.id for one in chosen}
     left_out = [one for one in found if _must_last(one) and one.id not in shown]
     return listed if not chosen or all(stated_in(prose, left_out)) else f"{listed}\n{_MORE}"
 
 
-def _understood(inputs: Inputs, facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:
+def _understood(inputs: Inputs, facts: Sequence[Fact], first: Collection[str], *, marked: bool) -> list[Fact]:
     """The facts that a reader understands who sees nothing else, each with the words that it needs for that.
 
     Those of the ids in `first` have to be shown: they stand as they are. What rules read in messages that a model read
-    is none where it marks what must last: its summary tells the rest.
+    is none where it marks what must last (`marked`): its summary tells the rest.
     """
     plain = [one for one in facts if one.by_model]
     spoken = [one for one in facts if not one.by_model]
     wanted = {seq for one in spoken for seq in (one.seq, one.seq - 1)} - inputs.off
     known = {entry.seq: entry for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, sorted(wanted))}
-    judged = _read_by_model(inputs, known.values()) if marks_what_lasts(facts) else frozenset()
+    judged = _read_by_model(inputs, known.values()) if marked else frozenset()
     found: dict[tuple[int, str], Fact] = {}
     for one in spoken:
         entry = known.get(one.seq)
