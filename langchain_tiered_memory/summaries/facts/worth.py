@@ -43,8 +43,9 @@ _PAIR = 2
 _KEYS = 3
 _DAY_TOKENS = 6
 """Of a line with a date, about: the first fact of a day takes it along."""
-_DECIDED = 0.5
-"""For the wording of what a model marked: it judged what is worth keeping, and a note has no wording to judge."""
+_OF_A_NOTE = 0.25
+"""Of the log odds of its wording, for what a model marked: it judged what is worth keeping, and a note has few words.
+They count where a model marks more than there is room for."""
 _MARKED_SHARE = 0.1
 """Of a model's statements, from which it marks what must last as it was asked: then what it left unmarked is told in
 its summary, and nobody is asked whether that still holds. A model that marks less does not follow."""
@@ -136,8 +137,9 @@ def _worths(facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mappin
 
     found: list[float] = []
     for fact, mine, template in zip(facts, terms, templates, strict=True):
-        weight = _DECIDED if fact.by_model and fact.weight >= LASTING else by_wording(fact.weight)
+        weight = by_wording(fact.weight)
         odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
+        odds *= _OF_A_NOTE if fact.by_model and fact.weight >= LASTING else 1.0
         telling = sorted((rarity(seen[term]) for term in mine - COMMON_TERMS), reverse=True)[:RAREST_TERMS]
         together = math.fsum(rarity(seen[term]) for term in mine)  # whatever the order of a set
         found.append(
