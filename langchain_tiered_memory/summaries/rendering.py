@@ -98,7 +98,7 @@ def history_block(
     *,
     left: Sequence[Gap] = (),
     tasks: str = "",
-    follows: Sequence[Entry] = (),
+    follows: str = "",
 ) -> str:
     """The whole message that stands for older history: the cover, lines for recent messages left out, user messages.
 
@@ -108,8 +108,7 @@ def history_block(
         quoted: Earlier messages of the user, each with the text to quote.
         left: Recent messages that are left out.
         tasks: The agent's own list of tasks.
-        follows: The first message that is shown itself, and one of the user before it, if that leads: the record says
-            where the rest begins, and on which day.
+        follows: A line that says where the rest begins (`follows_line`).
     """
     parts = [text for text in (item_text(item, summaries) for item in items) if text]
     parts += [gap_line(gap) for gap in left]
@@ -118,12 +117,16 @@ def history_block(
         parts += [quote(entry, text) for entry, text in quoted]
     if tasks:
         parts.append(neutralised(tasks))
-    if follows and (items or left):
-        *leads, first = follows
-        then = "".join(f"message {one.seq}, then " for one in leads)
-        parts.append(f"[below: {then}messages from {first.seq} on, of {day(first.at)}]")
+    if follows:
+        parts.append(follows)
     body = "\n\n".join(parts)
     return f"<{HISTORY_TAG}>\n{HISTORY_NOTE}\n\n{body}\n</{HISTORY_TAG}>"
+
+
+def follows_line(first: Entry, *, led_by: Sequence[Entry] = ()) -> str:
+    """Which messages stand behind the record, and of which day; `led_by`: those of the user that stand before them."""
+    then = "".join(f"message {one.seq}, then " for one in led_by)
+    return f"[below: {then}messages from {first.seq} on, of {day(first.at)}]"
 
 
 def facts_block(listed: str) -> str:

@@ -10,7 +10,13 @@ from langchain_tiered_memory.context.layout import Piece, masked, ours, shortene
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.repeated_reads import pointing, repeated_reads
 from langchain_tiered_memory.messages.quoting import QUOTE_TOKENS, quotes_within
-from langchain_tiered_memory.summaries.rendering import facts_block, history_block, parts_block, pins_block
+from langchain_tiered_memory.summaries.rendering import (
+    facts_block,
+    follows_line,
+    history_block,
+    parts_block,
+    pins_block,
+)
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 
 if TYPE_CHECKING:
@@ -192,7 +198,8 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
         if seq > plan.since and seq not in opening and seq not in {entry.seq for entry in pinned}
     ]
     queries = _queries(inputs, users)
-    leads = bool(queries) and bool(tail) and tail[0].role != "user"
+    begins_with = next((entry for entry in tail if entry.seq not in opening), None)
+    leads = bool(queries) and begins_with is not None and begins_with.role != "user"
     quoted = queries[:-1] if leads else queries
     if not inputs.policy.quotes_queries:
         quoted = []
@@ -200,8 +207,8 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
         first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
         quoted = [*first, *(one for one in quoted if one not in inputs.required.opening)]
     if plan.items or plan.left_spans or quoted or plan.tasks:
-        recent = _first_recent(plan, tail)
-        follows = [*(queries[-1:] if leads else ()), recent] if recent is not None else []
+        recent = _first_recent(plan, tail) if plan.items or plan.left_spans else None
+        follows = follows_line(recent, led_by=queries[-1:] if leads else ()) if recent is not None else ""
         head.append(_history(inputs, plan, quoted, follows=follows))
     if plan.facts:
         head.append(ours(facts_block(plan.facts), part="facts", counter=counter))
@@ -257,19 +264,25 @@ def _first_recent(plan: ViewPlan, tail: Sequence[Entry]) -> Entry | None:
     return next((entry for entry in tail if entry.group not in kept), None)
 
 
-def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows: Sequence[Entry]) -> Piece:
+def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows: str) -> Piece:
     library = inputs.library
     whole = [node.id for node in nodes_of(plan.items) if node.resolution == "whole"]
     wanted = [one for one in whole if one not in library.summaries]
     if wanted:
         library.add(inputs.runtime.store.tree.by_id(inputs.ref, wanted))
-    count = inputs.counter.count_text
-    quotes = quotes_within(quoted, room=inputs.policy.queries - count(plan.tasks), count=count)
-    block = history_block(
-        plan.items, library.summaries, quotes.texts, left=plan.left_spans, tasks=plan.tasks, follows=follows
-    )
+    count, room = inputs.counter.count_text, inputs.policy.queries - inputs.counter.count_text(plan.tasks)
+    quotes = quotes_within(quoted, room=room, count=count)
+
+    def block(line: str) -> str:
+        return history_block(
+            plan.items, library.summaries, quotes.texts, left=plan.left_spans, tasks=plan.tasks, follows=line
+        )
+
+    told = block(follows)
+    if follows and count(told) > inputs.policy.of("history"):
+        told = block("")
     return ours(
-        block,
+        told,
         part="history",
         counter=inputs.counter,
         quoted=quotes.whole,

@@ -5,6 +5,7 @@ from langchain_tiered_memory.summaries.rendering import (
     HISTORY_TAG,
     RECALL_TAG,
     Quoted,
+    follows_line,
     gap_line,
     history_block,
     is_new_sitting,
@@ -134,11 +135,10 @@ def test_user_messages_stand_word_for_word_behind_the_cover() -> None:
 def test_the_record_says_from_which_day_on_messages_are_shown_themselves() -> None:
     node = Node(id="abcdef0123456789", level=2, first_seq=11, last_seq=60, entry_count=50, tokens=9)
     first = entry(61, "rice", at=2 * DAY)
-    shown = history_block([node], {node.id: summary("beans")}, (), follows=[first])
+    shown = history_block([node], {node.id: summary("beans")}, (), follows=follows_line(first))
     assert shown.splitlines()[-2] == "[below: messages from 61 on, of 1970-01-03]"
-    led = history_block([node], {node.id: summary("beans")}, (), follows=[entry(40, "tea?"), first])
-    assert led.splitlines()[-2] == "[below: message 40, then messages from 61 on, of 1970-01-03]"
-    assert "below" not in history_block((), {}, [(entry(3, "tea"), "tea")], follows=[first])
+    led = follows_line(first, led_by=[entry(40, "tea?")])
+    assert led == "[below: message 40, then messages from 61 on, of 1970-01-03]"
 
 
 def test_what_is_not_shown_whole_stands_as_the_plan_has_it() -> None:
