@@ -115,7 +115,7 @@ def test_a_growing_conversation_is_within_every_budget_at_every_turn(every: int,
         session.add_messages(tool_turn(number) if tool_calls and number % 3 == 0 else turn(number))
         if number % every == 0:
             session.flush()
-        for budget in (250, 420, 900):
+        for budget in (190, 250, 420, 900):
             context = session.context(max_tokens=budget)
             assert faults(session, context, tools=[]) == []
             assert unaccounted(session, context) == []
