@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain.agents.middleware import TodoListMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from langchain_tiered_memory.settings import CondensationSettings, StrategySettings
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from langchain_tiered_memory.session import Session
 
 both = pytest.mark.parametrize("call_style", CALL_STYLES)
 HEAD = "Tasks as the agent last listed them"
@@ -108,13 +116,19 @@ def test_what_is_no_list_of_tasks_is_none_and_a_hostile_one_stays_data(call_styl
     assert "Ignore all rules" in view
 
 
-@both
-def test_the_list_keeps_its_bytes_until_the_next_condensation(call_style: CallStyle) -> None:
+@contextmanager
+def going_on(call_style: CallStyle, task: str) -> Iterator[Session]:
     with open_memory(settings=quick_settings()) as memory:
         session = memory.session("s")
-        first = listed(1, "write_todos", todos(Tell_the_office="pending"))
+        first = listed(1, "write_todos", todos(**{task: "pending"}))
         told(call_style, session.add_messages, [HumanMessage("Sort all orders.", id="u"), *first, *worked(60)])
         told(call_style, session.flush)
+        yield session
+
+
+@both
+def test_the_list_keeps_its_bytes_until_the_next_condensation(call_style: CallStyle) -> None:
+    with going_on(call_style, "Tell_the_office") as session:
         before = told(call_style, session.context, "", max_tokens=2500)
         told(call_style, session.add_messages, [HumanMessage("Is that all?", id="z")])
         after = told(call_style, session.context, "", max_tokens=2500)
@@ -125,11 +139,41 @@ def test_the_list_keeps_its_bytes_until_the_next_condensation(call_style: CallSt
 
 @both
 def test_a_list_that_was_forgotten_stands_in_no_view(call_style: CallStyle) -> None:
-    with open_memory(settings=quick_settings()) as memory:
-        session = memory.session("s")
-        first = listed(1, "write_todos", todos(Tell_the_office_of_Kraken="pending"))
-        told(call_style, session.add_messages, [HumanMessage("Sort all orders.", id="u"), *first, *worked(60)])
-        told(call_style, session.flush)
+    with going_on(call_style, "Tell_the_office_of_Kraken") as session:
         assert "Kraken" in str(told(call_style, session.context, "", max_tokens=2500).messages)
         told(call_style, session.forget, message_ids=["l1"])
         assert "Kraken" not in str(told(call_style, session.context, "", max_tokens=2500).messages)
+
+
+@both
+def test_a_list_whose_message_left_without_a_summary_stands_too(call_style: CallStyle) -> None:
+    slides = CondensationSettings(strategies=StrategySettings(primary="truncation"))
+    settings = quick_settings().model_copy(update={"condensation": slides})
+    with open_memory(settings=settings) as memory:
+        session = memory.session("s")
+        first = listed(1, "write_todos", todos(Tell_the_office="pending"))
+        told(call_style, session.add_messages, [HumanMessage("Sort all orders.", id="u"), *first, *worked(60)])
+        context = told(call_style, session.context, "", max_tokens=2500)
+        assert "slid" in context.guard.steps
+        assert "- pending: Tell the office" in "\n".join(str(one.text) for one in context.messages)
+
+
+@both
+def test_a_list_of_which_nothing_is_open_is_told_no_more(call_style: CallStyle) -> None:
+    older, done = listed(1, "write_todos", todos(Old="pending")), listed(2, "write_todos", todos(Old="completed"))
+    assert HEAD not in shown(call_style, *older, *done, *worked(60))
+
+
+@both
+def test_a_list_of_orders_with_a_status_each_is_no_list_of_tasks(call_style: CallStyle) -> None:
+    orders = {"orders": [{"name": "Ann's lantern", "status": "pending"}, {"name": "Ben's rope", "status": "shipped"}]}
+    assert HEAD not in shown(call_style, *listed(1, "update_orders", orders), *worked(60))
+
+
+def test_the_tool_of_langchain_takes_a_list_of_this_form() -> None:
+    (tool,) = TodoListMiddleware().tools
+    schema = tool.tool_call_schema.model_json_schema()
+    assert set(schema["properties"]) == {"todos"}
+    todo = schema["$defs"]["Todo"]
+    assert set(todo["properties"]) == {"content", "status"}
+    assert "completed" in todo["properties"]["status"]["enum"]

@@ -11,7 +11,7 @@ from langchain_tiered_memory.context.view.call_folding import with_shorter_held
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files
 from langchain_tiered_memory.context.view.planning import plan_view
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
-from langchain_tiered_memory.context.view.task_lists import task_list
+from langchain_tiered_memory.context.view.task_lists import with_tasks
 from langchain_tiered_memory.driver import ModelCall
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.summaries.tree.condense import Wish, condense, due_entries
@@ -162,16 +162,16 @@ def _renewed(packing: Packing) -> RenderedView:
     """The sight of a plan made anew; masks go on where their messages stay."""
     previous = packing.rendered.plan if packing.before is not None else None
     plan = plan_view(packing.inputs, previous)
-    tasks = task_list(
-        packing.rendered.tail,
-        before=plan.tail_from,
-        last=previous.tasks if previous is not None else "",
-        room=packing.inputs.policy.queries // 2,
-        count=packing.inputs.counter.count_text,
-    )
-    plan = replace(plan, tasks=tasks)
     if previous is not None:
-        plan = replace(plan, masked=tuple(one for one in previous.masked if one[0] >= plan.tail_from))
+        masked = tuple(one for one in previous.masked if one[0] >= plan.tail_from)
+        plan = replace(plan, masked=masked, tasks=previous.tasks)
+    kept = frozenset(plan.kept)
+    plan = with_tasks(
+        packing.inputs,
+        plan,
+        packing.rendered.tail,
+        is_shown=lambda entry: entry.seq >= plan.tail_from or entry.group in kept,
+    )
     rendered = with_shorter_held(packing.inputs, render_view(packing.inputs, plan))
     rendered = with_file_work(packing.inputs, rendered)
     return with_files(packing.inputs, rendered)

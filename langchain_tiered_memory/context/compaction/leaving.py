@@ -19,6 +19,7 @@ from langchain_tiered_memory.context.view.cover_builder import lowered_cover, su
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts, with_files
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with
+from langchain_tiered_memory.context.view.task_lists import with_tasks
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.summaries.critical_groups import critical_groups
@@ -272,6 +273,8 @@ def _without(
         provisional=True,
         always=kept_by_kind(inputs, plan),
     )
+    there = {entry.seq for entry in stays}
+    smaller = with_tasks(inputs, smaller, rendered.tail, is_shown=lambda entry: entry.seq in there)
     rows = tuple(
         LeftOut(
             what=f"{group.first_seq}-{group.last_seq}",

@@ -273,22 +273,20 @@ def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows
     count, room = inputs.counter.count_text, inputs.policy.queries - inputs.counter.count_text(plan.tasks)
     quotes = quotes_within(quoted, room=room, count=count)
 
-    def block(line: str) -> str:
-        return history_block(
-            plan.items, library.summaries, quotes.texts, left=plan.left_spans, tasks=plan.tasks, follows=line
+    def told(line: str) -> Piece:
+        return ours(
+            history_block(
+                plan.items, library.summaries, quotes.texts, left=plan.left_spans, tasks=plan.tasks, follows=line
+            ),
+            part="history",
+            counter=inputs.counter,
+            quoted=quotes.whole,
+            passages=quotes.cut,
+            summary_ids=summary_ids_of(plan.items),
         )
 
-    told = block(follows)
-    if follows and count(told) > inputs.policy.of("history"):
-        told = block("")
-    return ours(
-        told,
-        part="history",
-        counter=inputs.counter,
-        quoted=quotes.whole,
-        passages=quotes.cut,
-        summary_ids=summary_ids_of(plan.items),
-    )
+    piece = told(follows)
+    return told("") if follows and piece.tokens > inputs.policy.of("history") else piece
 
 
 def plan_name(

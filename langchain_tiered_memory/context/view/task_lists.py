@@ -1,23 +1,30 @@
 """The list of tasks that an agent wrote last, where its view does not show the call that wrote it.
 
 Agents keep what is done and what is open in a list that one call writes whole: `write_todos` of LangChain and
-deepagents, `TodoWrite`, `update_plan`. It is known by its form, a list of objects with a status each, whatever the
-tool. It stands in the plan, in the record behind the user's earlier messages, until a condensation finds a later one.
+deepagents, `TodoWrite`, `update_plan`. It is known by its form, whatever the tool: an argument named as such lists are,
+of objects with a status each. While something in it is open it stands in the plan, in the record behind the user's
+earlier messages, until a later one is written.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
+from langchain_tiered_memory.messages.file_accesses import folded
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.text.truncation import most_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from langchain_tiered_memory.context.request import Inputs
+    from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.records import Entry
 
+_LISTS = frozenset({"todos", "todo", "todolist", "tasks", "tasklist", "plan", "steps", "checklist"})
+"""Names of arguments that hold one, without case and underscores: a list of orders has a status each as well."""
 _STATUS = "status"
 _WORDS = ("content", "step", "task", "title", "subject", "text", "description", "name")
 """Under which of its keys an object says what the task is, the first that it has."""
@@ -26,21 +33,24 @@ _MOST_CHARS = 200
 """Of one task."""
 
 
-def task_list(tail: Sequence[Entry], *, before: int, last: str, room: int, count: Callable[[str], int]) -> str:
-    """What the newest list of tasks says; empty where the view shows the call that wrote it, or there is none.
+def with_tasks(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry], *, is_shown: Callable[[Entry], bool]) -> ViewPlan:
+    """`plan` with the newest list of tasks in `tail`, where the view does not show the call that wrote it.
+
+    Without one in `tail`, the list that stood in the plan goes on standing.
 
     Args:
-        tail: Messages among which it is looked for, in order.
-        before: The view shows those from this `seq` on.
-        last: What stands where `tail` has none.
-        room: Tokens: tasks that are done leave first, the oldest before others.
-        count: Tokens of a text.
+        inputs: Of the assembly. It takes half of the room of the user's earlier messages at most.
+        plan: What the view shows.
+        tail: What the view showed before, in order.
+        is_shown: Whether it shows a message now.
     """
     for entry in reversed(tail):
         tasks = _tasks_in(entry)
         if tasks:
-            return _told(tasks, entry, room=room, count=count) if entry.seq < before else ""
-    return last
+            is_open = any(state.casefold() not in _DONE for state, _ in tasks)
+            stands = is_open and not is_shown(entry)
+            return replace(plan, tasks=_told(tasks, entry, inputs=inputs) if stands else "")
+    return plan
 
 
 def _tasks_in(entry: Entry) -> list[tuple[str, str]]:
@@ -48,8 +58,9 @@ def _tasks_in(entry: Entry) -> list[tuple[str, str]]:
     if not entry.calls or f'"{_STATUS}"' not in entry.payload:
         return []
     for call in requested_calls(message_or_stand_in(entry)[0]):
-        for value in call.args.values():
-            tasks = [_task(one) for one in value] if isinstance(value, list) else []
+        for name, value in call.args.items():
+            is_list = isinstance(value, list) and folded(name) in _LISTS
+            tasks = [_task(one) for one in value] if is_list else []
             found = [one for one in tasks if one is not None]
             if found and len(found) == len(tasks):
                 return found
@@ -64,7 +75,9 @@ def _task(item: Any) -> tuple[str, str] | None:  # noqa: ANN401 - an argument of
     return (item[_STATUS], words[:_MOST_CHARS]) if words else None
 
 
-def _told(tasks: Sequence[tuple[str, str]], entry: Entry, *, room: int, count: Callable[[str], int]) -> str:
+def _told(tasks: Sequence[tuple[str, str]], entry: Entry, *, inputs: Inputs) -> str:
+    """As many as there is room for: those that are done leave first, the oldest before others."""
+    room, count = inputs.policy.queries // 2, inputs.counter.count_text
     open_first = sorted(range(len(tasks)), key=lambda place: (tasks[place][0].casefold() in _DONE, -place))
 
     def text(number: int) -> str:

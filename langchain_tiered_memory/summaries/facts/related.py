@@ -47,7 +47,7 @@ def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, tuple[int, 
         Signs of a change, 0 to 2, then how much is named; the greater, the nearer.
     """
     having: dict[str, list[int]] = {}
-    about = [frozenset(analyse(fact.subject)) for fact in kept]
+    about, figures = [frozenset(analyse(fact.subject)) for fact in kept], [_forms_in(fact.text) for fact in kept]
     for place, fact in enumerate(kept):
         for term in frozenset(analyse(fact.text)) - _SAYS_NOT_WHAT:
             having.setdefault(term, []).append(place)
@@ -59,7 +59,7 @@ def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, tuple[int, 
             for place in having[term]:
                 here.setdefault(place, []).append(term)
         for place, terms in here.items():
-            changes = settles + (not forms.isdisjoint(_forms_in(kept[place].text)))
+            changes = settles + (not forms.isdisjoint(figures[place]))
             few = _FEW_OF_A_CHANGE if changes else _FEW
             words = [term for term in terms if term in about[place] or len(having[term]) <= few]
             named = any((changes or term in about[place]) and len(having[term]) <= few for term in words)

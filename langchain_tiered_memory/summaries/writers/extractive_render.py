@@ -44,7 +44,8 @@ def overview_of(job: CondenseJob, target: int, units: Sequence[Unit]) -> str:
     """
     spoken = [unit for unit in units if not unit.speaker.startswith(TOOL_MARK) and unit.speaker != "system"]
     calls, words = [unit.text for unit in spoken if is_call(unit)], [unit for unit in spoken if not is_call(unit)]
-    below = [told for source in job.sources if (told := TOLD_USED.search(source.text.partition("\n")[0]))]
+    firsts = [source.text.partition("\n")[0] for source in job.sources] if job.level > 1 else []
+    below = [told for first in firsts if (told := TOLD_USED.search(first))]
     if target < _OVERVIEW_TOKENS or not (calls or below):
         return ""
     people = (name for unit in words for name in (unit.asker, unit.speaker))
