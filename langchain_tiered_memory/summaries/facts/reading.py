@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.text.sentences import Piece
 
 
-READER_VERSION = 11
+READER_VERSION = 12
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6

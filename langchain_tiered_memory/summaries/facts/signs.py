@@ -119,11 +119,11 @@ def weight_of(signs: Iterable[str]) -> float:
     return round(1 / (1 + math.exp(-total)), 3)
 
 
-def lasting(weight: float) -> float:
-    """The weight of a statement that must last, by its wording's."""
-    return LASTING + (1 - LASTING) * weight
+def lasting(before: float) -> float:
+    """The weight of a statement that a model marked, by the share of those it marked that it put `before` it."""
+    return LASTING + (1 - LASTING) * (1 - before)
 
 
-def by_wording(weight: float) -> float:
-    """The weight that a fact has by its wording, which decides among those that must last as among all others."""
+def among_its_like(weight: float) -> float:
+    """The weight that decides among what a model marked, as that by its wording does among all others, 0 to 1."""
     return (weight - LASTING) / (1 - LASTING) if weight >= LASTING else weight

@@ -174,14 +174,15 @@ def _nearest(shared: Iterable[tuple[int, Fact]]) -> list[Fact]:
 
 def rivals(facts: Sequence[Fact]) -> dict[str, frozenset[str]]:
     """Id of each fact that holds beside another value of the same thing -> the ids of those others."""
-    about: dict[str, list[_Looked]] = {}
+    about: dict[str, list[Fact]] = {}
     for fact in facts:
         if fact.kind not in _STAYS and fact.subject:
-            about.setdefault(fact.subject, []).append(_look(fact))
+            about.setdefault(fact.subject, []).append(fact)
     found: dict[str, frozenset[str]] = {}
-    for mine in about.values():
-        for one in mine[-_NEAREST:]:
-            others = frozenset(other.fact.id for other in mine[-_NEAREST:] if _is_rival(one, other))
+    for same in about.values():
+        mine = [_look(fact) for fact in same[-_NEAREST:]] if len(same) > 1 else []
+        for one in mine:
+            others = frozenset(other.fact.id for other in mine if _is_rival(one, other))
             if others:
                 found[one.fact.id] = others
     return found

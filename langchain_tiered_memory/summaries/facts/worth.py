@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.listing import facts_list, headed, line_of
 from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS, form_of
-from langchain_tiered_memory.summaries.facts.signs import LASTING, by_wording
+from langchain_tiered_memory.summaries.facts.signs import LASTING, among_its_like
 from langchain_tiered_memory.summaries.facts.statements import is_order, read
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.written import stated_in
@@ -44,8 +44,8 @@ _KEYS = 3
 _DAY_TOKENS = 6
 """Of a line with a date, about: the first fact of a day takes it along."""
 _OF_A_NOTE = 0.25
-"""Of the log odds of its wording, for what a model marked: it judged what is worth keeping, and a note has few words.
-They count where a model marks more than there is room for."""
+"""Of the log odds of what a model marked, by its place among them: it puts first what would be missed most. They count
+where a model marks more than there is room for; a note has few words, whose wording says less."""
 _MARKED_SHARE = 0.1
 """Of a model's statements, from which it marks what must last as it was asked: then what it left unmarked is told in
 its summary, and nobody is asked whether that still holds. A model that marks less does not follow."""
@@ -137,7 +137,7 @@ def _worths(facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mappin
 
     found: list[float] = []
     for fact, mine, template in zip(facts, terms, templates, strict=True):
-        weight = by_wording(fact.weight)
+        weight = among_its_like(fact.weight)
         odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
         odds *= _OF_A_NOTE if fact.by_model and fact.weight >= LASTING else 1.0
         telling = sorted((rarity(seen[term]) for term in mine - COMMON_TERMS), reverse=True)[:RAREST_TERMS]

@@ -163,3 +163,15 @@ def test_what_one_person_says_stands_beside_what_another_says_with_more() -> Non
     other = entry(2, "My visa for Portugal is not valid until 3 May.", name="Ben")
     shown = chosen_facts(read_facts([one, other], goal_seq=9), room=99, count_text=words)
     assert {fact.speaker for fact in shown} == {"Ana", "Ben"}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_what_a_model_marked_goes_first_what_it_put_first(first: int) -> None:
+    talk = [
+        entry(number, f"The gate code of hall {name} is 400{number}.") for number, name in ((1, "Alder"), (2, "Birch"))
+    ]
+    notes = ["Hall Alder's gate code: 4001", "Hall Birch's gate code: 4002"]
+    put = notes[first:] + notes[:first]
+    marked = facts_written("\n".join(f"- [keep] {note}" for note in put), talk)
+    assert said(chosen_facts(marked, room=16, count_text=words)) == put[:1]
+    assert len(chosen_facts(marked, room=99, count_text=words)) == 2
