@@ -119,9 +119,9 @@ def weight_of(signs: Iterable[str]) -> float:
     return round(1 / (1 + math.exp(-total)), 3)
 
 
-def lasting(before: float) -> float:
-    """The weight of a statement that a model marked, by the share of those it marked that it put `before` it."""
-    return LASTING + (1 - LASTING) * (1 - before)
+def lasting(weight: float, *, before: float) -> float:
+    """The weight of a statement that a model marked, by its wording's and the share of those that stand before it."""
+    return LASTING + (1 - LASTING) * (weight + 1 - before) / 2
 
 
 def among_its_like(weight: float) -> float:

@@ -43,9 +43,9 @@ _PAIR = 2
 _KEYS = 3
 _DAY_TOKENS = 6
 """Of a line with a date, about: the first fact of a day takes it along."""
-_OF_A_NOTE = 0.25
-"""Of the log odds of what a model marked, by its place among them: it puts first what would be missed most. They count
-where a model marks more than there is room for; a note has few words, whose wording says less."""
+_OF_A_NOTE = 0.5
+"""Of the log odds of its weight, for what a model marked: it judged what is worth keeping, put first what would be
+missed most, and a note has few words. They count where it marks more than there is room for."""
 _MARKED_SHARE = 0.1
 """Of a model's statements, from which it marks what must last as it was asked: then what it left unmarked is told in
 its summary, and nobody is asked whether that still holds. A model that marks less does not follow."""

@@ -121,7 +121,7 @@ def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
     lines = tuple(_lines(text))
     marked, before = sum(line.lasts for line in lines), itertools.count(0.5)
     for line in lines:
-        lasts = lasting(next(before) / marked) if line.lasts else 0.0
+        stands = next(before) / marked if line.lasts else 1.0
         source = sources.of_tool(line.text) if line.by_tool else sources.of(line.text)
         if source is None:
             continue
@@ -130,7 +130,7 @@ def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
         stated = replace(
             stated, kind=_KINDS.get(line.kind, stated.kind), subject=_labelled(line.text) or stated.subject
         )
-        weight = lasts or min(stated.weight, _MOST_UNMARKED)
+        weight = lasting(stated.weight, before=stands) if line.lasts else min(stated.weight, _MOST_UNMARKED)
         fact = fact_stated(line.text, stated, entry)
         fact = replace(fact, sources=numbers, weight=weight, by_model=True, instead_of=line.instead_of)
         found.setdefault(fact.id, fact)
