@@ -5,8 +5,7 @@
 
 import shlex
 from dataclasses import asdict
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.text import Text
@@ -19,22 +18,7 @@ from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.display.sheet import plural
 from langchain_tiered_memory.settings import Settings, SettingsName, TreeSettings
 from langchain_tiered_memory.summaries.marks import RULES
-from langchain_tiered_memory.types.records import utc
-
-
-class View(StrEnum):
-    """How the room of a context is shared out."""
-
-    RECALL = "recall"
-    DEFAULT = "default"
-
-
-class Called(StrEnum):
-    """What a person may call a summary."""
-
-    GOOD = "good"
-    WRONG = "wrong"
-    INCOMPLETE = "incomplete"
+from langchain_tiered_memory.types.records import Verdict, utc
 
 
 def ask(
@@ -46,12 +30,12 @@ def ask(
     *,
     budget: Annotated[int, typer.Option(min=1, metavar="TOKENS", help="Budget of the context, in tokens.")] = 4000,
     view: Annotated[
-        View,
+        Literal["recall", "default"],
         typer.Option(
             metavar="recall|default",
             help="recall: nearly all room for what answers the question; default: as in a running chat.",
         ),
-    ] = View.RECALL,
+    ] = "recall",
     brief: Annotated[bool, typer.Option("--brief", help="Only the first lines of each message.")] = False,
     no_embeddings: NoEmbeddings = False,
     read_only: ReadOnly = False,
@@ -61,7 +45,7 @@ def ask(
     with open_memory(db, no_embeddings=no_embeddings, must_exist=True, read_only=read_only) as memory:
         if not no_embeddings:
             say_gaps(memory.status())
-        context = existing_session(memory, session).context(question, max_tokens=budget, view=view.value)
+        context = existing_session(memory, session).context(question, max_tokens=budget, view=view)
     if as_json:
         print_json(context)
         return
@@ -150,7 +134,7 @@ def rate(
         ),
     ],
     verdict: Annotated[
-        Called, typer.Argument(metavar="VERDICT", help="good, wrong or incomplete.", show_default=False)
+        Verdict, typer.Argument(metavar="VERDICT", help="good, wrong or incomplete.", show_default=False)
     ],
     *,
     note: Annotated[
@@ -166,17 +150,17 @@ def rate(
     quiet = Settings(tree=TreeSettings(background=False))
     with open_memory(db, must_exist=True, settings=quiet) as memory:
         handle = existing_session(memory, session)
-        rated = handle.rate(summary, verdict.value, note=note)
+        rated = handle.rate(summary, verdict, note=note)
         if rated.stale and rated.model == RULES and not rated.by_rules:
             handle.flush()
             rated = next(one for one in handle.tree().summaries if one.id == rated.id)
     if as_json:
         print_json(rated)
         return
-    say(f"{short(rated.id)}: called {verdict.value}", where=out())
+    say(f"{short(rated.id)}: called {verdict}", where=out())
     if rated.stale:
         say("It is made again the next time that its program has the session.", style="dim")
-    elif verdict is not Called.GOOD:
+    elif verdict != "good":
         say(rated.text, where=out())
 
 

@@ -21,7 +21,7 @@ from langchain_tiered_memory.cli.options import (
     given_key,
     reader,
 )
-from langchain_tiered_memory.cli.screen import far, grid, out, print_json, waiting
+from langchain_tiered_memory.cli.screen import far, grid, out, print_json, short, waiting
 from langchain_tiered_memory.display.sheet import plural
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.reports import Problem, SessionMetrics, VerifyReport
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import TieredMemory
 
 
-_SHORT_ID = 8
-"""As contexts name summaries; any longer beginning of an id is understood too."""
 _UUID_CHARACTERS = 36
 """Most session ids are at most this long, and are of no use broken in two; the table then fits 80 columns."""
 
@@ -188,9 +186,7 @@ def _inspect_session(memory: "TieredMemory", session_id: str, *, as_json: bool) 
         table.add_column(name)
     for summary in cover:
         span = (f"{utc(moment):%Y-%m-%d %H:%M}" for moment in (summary.first_at, summary.last_at))
-        table.add_row(
-            summary.id[:_SHORT_ID], str(summary.level), f"{summary.entry_count:,}", f"{summary.tokens:,}", *span
-        )
+        table.add_row(short(summary.id), str(summary.level), f"{summary.entry_count:,}", f"{summary.tokens:,}", *span)
     console.print()
     console.print(table)
 
@@ -211,7 +207,7 @@ def _title(item: Summary | Entry) -> str:
         return f"{item.id}  {item.name or item.role}  {utc(item.at):%Y-%m-%d %H:%M}"
     span = f"{utc(item.first_at):%Y-%m-%d %H:%M} to {utc(item.last_at):%Y-%m-%d %H:%M}"
     messages = plural(item.entry_count, "message")
-    return f"{item.id[:_SHORT_ID]}  level {item.level}, {item.strategy}, {messages}, {span}"
+    return f"{short(item.id)}  level {item.level}, {item.strategy}, {messages}, {span}"
 
 
 def encrypt(
@@ -244,8 +240,6 @@ def rotate_key(
 
     Exit code 1 when somebody's open read keeps pages under the old key in the log.
     """
-    from langchain_tiered_memory.cli.opening import open_memory  # noqa: PLC0415 - keeps --help fast
-
     with open_memory(db, no_embeddings=True, must_exist=True) as memory:
         is_clean = memory.rotate_key(reader(new_key_file))
     typer.echo(f"{db} opens with the new key alone", err=True)

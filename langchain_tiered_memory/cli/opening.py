@@ -116,9 +116,9 @@ def message_ids_of(memory: TieredMemory, session_id: str, given: Sequence[str]) 
     return tuple(one if one in whole else beginning[one][0] for one in given)
 
 
-def embedder_of(memory: TieredMemory) -> str | None:
-    """Who made the database's vectors; `None` where it has none."""
-    return memory.core.runtime.store.vector_queue.embedder()
+def has_vectors(memory: TieredMemory) -> bool:
+    """Whether the database has vectors, whoever made them."""
+    return memory.core.runtime.store.vector_queue.embedder() is not None
 
 
 def cover_of(memory: TieredMemory, session_id: str) -> list[Summary]:

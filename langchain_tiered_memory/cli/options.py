@@ -46,8 +46,12 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-
-
+ToFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="Write to this file instead of to standard output.", show_default=False
+    ),
+]
 KeyFile = Annotated[
     Path | None,
     typer.Option(

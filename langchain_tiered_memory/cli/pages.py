@@ -3,13 +3,12 @@
 import secrets
 import socket
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from langchain_tiered_memory.cli.opening import embedder_of, existing_session, open_memory
-from langchain_tiered_memory.cli.options import Database, SessionId
+from langchain_tiered_memory.cli.opening import existing_session, has_vectors, open_memory
+from langchain_tiered_memory.cli.options import Database, SessionId, ToFile
 from langchain_tiered_memory.cli.screen import err, out, written
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.settings import Settings, TreeSettings
@@ -22,12 +21,7 @@ def page(
     db: Database,
     session: SessionId,
     *,
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Write to this file instead of to standard output.", show_default=False
-        ),
-    ] = None,
+    to: ToFile = None,
     budget: Annotated[
         int | None,
         typer.Option(
@@ -76,8 +70,7 @@ def serve(
         token, port = secrets.token_urlsafe(_TOKEN_BYTES), listening.getsockname()[1]
         # The summaries of what remains are for the program whose memory it is, and whose model may write them.
         quiet = Settings(tree=TreeSettings(background=False))
-        has_vectors = embedder_of(memory) is not None
-        writing = partial(open_memory, db, no_embeddings=not has_vectors, must_exist=True, settings=quiet)
+        writing = partial(open_memory, db, no_embeddings=not has_vectors(memory), must_exist=True, settings=quiet)
         servers: list[uvicorn.Server] = []
         app = application(
             memory,

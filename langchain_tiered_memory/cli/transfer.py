@@ -5,8 +5,16 @@ from typing import Annotated
 
 import typer
 
-from langchain_tiered_memory.cli.opening import embedder_of, entries_of, existing_session, message_ids_of, open_memory
-from langchain_tiered_memory.cli.options import EXIT_DECLINED, EXIT_PROBLEMS, AsJson, Database, Model, NoEmbeddings
+from langchain_tiered_memory.cli.opening import entries_of, existing_session, has_vectors, message_ids_of, open_memory
+from langchain_tiered_memory.cli.options import (
+    EXIT_DECLINED,
+    EXIT_PROBLEMS,
+    AsJson,
+    Database,
+    Model,
+    NoEmbeddings,
+    ToFile,
+)
 from langchain_tiered_memory.cli.screen import err, far, out, print_json, progress, say, written
 from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.display.sheet import plural
@@ -20,12 +28,7 @@ def export(
         typer.Argument(metavar="SESSION", help="Only these sessions. Default: all.", show_default=False),
     ] = None,
     *,
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Write to this file instead of to standard output.", show_default=False
-        ),
-    ] = None,
+    to: ToFile = None,
 ) -> None:
     """Write messages as JSON Lines: one message a line, with its session, time, track, kind, task and pin.
 
@@ -124,7 +127,7 @@ def forget(
         raise typer.BadParameter(msg)
     message_ids: tuple[str, ...] = ()
     with open_memory(db, no_embeddings=True, must_exist=True) as memory:  # whole names, before anybody is asked
-        has_vectors = embedder_of(memory) is not None
+        is_searched = has_vectors(memory)
         if session is not None:
             session = existing_session(memory, session).session_id
             message_ids = message_ids_of(memory, session, message or ())
@@ -137,7 +140,7 @@ def forget(
     if not yes and not typer.confirm(f"Forget {target} in {db}? This cannot be undone.", err=True):
         typer.echo("nothing was forgotten", err=True)
         raise typer.Exit(EXIT_DECLINED)
-    with open_memory(db, no_embeddings=not has_vectors, must_exist=True) as memory:
+    with open_memory(db, no_embeddings=not is_searched, must_exist=True) as memory:
         if session is not None and message_ids:
             receipt = memory.session(session).forget(message_ids=list(message_ids))
         else:

@@ -77,8 +77,12 @@ class Okapi:
             term: (np.array([index for index, _ in rows]), np.array([count for _, count in rows], dtype=float))
             for term, rows in holders.items()
         }
-        self._weights = _weights({term: len(rows) for term, rows in holders.items()}, len(texts))
         self._size = len(texts)
+        weights = {
+            term: math.log(self._size - len(rows) + 0.5) - math.log(len(rows) + 0.5) for term, rows in holders.items()
+        }
+        floor = _FLOOR * sum(weights.values()) / len(weights) if weights else 0.0
+        self._weights = {term: floor if weight < 0 else weight for term, weight in weights.items()}
 
     def scores(self, query: Sequence[str]) -> NDArray[np.float64]:
         """The score of each text for the terms of `query`; a term that comes twice counts twice."""
@@ -88,12 +92,6 @@ class Okapi:
                 where, counts = self._postings[term]
                 scores[where] += self._weights[term] * (counts * (_K1 + 1) / (counts + self._length_terms[where]))
         return scores
-
-
-def _weights(document_counts: dict[str, int], size: int) -> dict[str, float]:
-    raw = {term: math.log(size - n + 0.5) - math.log(n + 0.5) for term, n in document_counts.items()}
-    floor = _FLOOR * sum(raw.values()) / len(raw) if raw else 0.0
-    return {term: floor if weight < 0 else weight for term, weight in raw.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,19 +106,6 @@ class Indexes:
     chunk_vectors: NDArray[np.float32] | None
     chunk_owners: NDArray[np.intp]
     """Of each chunk, the index of its turn."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rankings:
-    """The turns of one conversation ranked for one question in every way."""
-
-    words: Order
-    stems: Order
-    fused: Order
-    fused_scores: Scores
-    dense: Order | None
-    chunks: Order | None
-    fused_chunks: Order
 
 
 def index_turns(turns: PricedTurns, embeddings: Embeddings | None) -> Indexes:
@@ -138,57 +123,37 @@ def index_turns(turns: PricedTurns, embeddings: Embeddings | None) -> Indexes:
 
 def choose(indexes: Indexes, question: str, budgets: Sequence[int], *, vector: Scores | None, seed: int) -> Chosen:
     """What each method shows for `question` within each of `budgets`, in tokens; `vector` is for the dense methods."""
-    ranked = _ranked(indexes, question, vector)
-    fillers = _fillers(indexes.turns, ranked, seed)
-    return {name: {budget: frozenset(fill(budget)) for budget in budgets} for name, fill in fillers.items()}
+    turns, size = indexes.turns, len(indexes.turns.ids)
 
+    def filled(order: Iterable[int], *, neighbours: int = 0) -> Callable[[int], set[int]]:
+        return lambda budget: _fill(turns, order, Basket(turns, budget), neighbours=neighbours)
 
-def _fillers(turns: PricedTurns, ranked: _Rankings, seed: int) -> dict[str, Callable[[int], set[int]]]:
-    random = np.random.default_rng(seed).permutation(len(turns.ids))
-    methods: dict[str, Callable[[int], set[int]]] = {
-        "random turns": lambda budget: _fill(turns, random, Basket(turns, budget)),
-        WINDOW: lambda budget: _window(turns, Basket(turns, budget)),
-        "BM25": lambda budget: _fill(turns, _then_latest(ranked.words, turns), Basket(turns, budget)),
-        "BM25 stemmed": lambda budget: _fill(turns, _then_latest(ranked.stems, turns), Basket(turns, budget)),
-    }
-    if ranked.dense is not None and ranked.chunks is not None:
-        dense, chunks = ranked.dense, ranked.chunks
-        methods |= {
-            "dense": lambda budget: _fill(turns, dense, Basket(turns, budget)),
-            "fused": lambda budget: _fill(turns, ranked.fused, Basket(turns, budget)),
-            "fused ±1": lambda budget: _fill(turns, ranked.fused, Basket(turns, budget), neighbours=1),
-            "fused ±2": lambda budget: _fill(turns, ranked.fused, Basket(turns, budget), neighbours=2),
-            "full sessions": lambda budget: _sessions(turns, ranked.fused_scores, Basket(turns, budget)),
-            "dense chunked": lambda budget: _fill(turns, chunks, Basket(turns, budget)),
-            "fused chunked": lambda budget: _fill(turns, ranked.fused_chunks, Basket(turns, budget)),
-            HALF: lambda budget: _half_and_half(turns, ranked.fused, budget),
-        }
-        if any(turns.by_user):
-            theirs = [index for index in ranked.fused_chunks if turns.by_user[index]]
-            methods[USER_ONLY] = lambda budget: _fill(turns, theirs, Basket(turns, budget))
-    return methods
-
-
-def _ranked(indexes: Indexes, question: str, vector: Scores | None) -> _Rankings:
-    size = len(indexes.turns.ids)
     stems = _hits(indexes.stems.scores(_stems(question)))
-    dense = chunks = None
+    methods: dict[str, Callable[[int], set[int]]] = {
+        "random turns": filled(np.random.default_rng(seed).permutation(size)),
+        WINDOW: lambda budget: _window(turns, Basket(turns, budget)),
+        "BM25": filled(_then_latest(_hits(indexes.words.scores(_words(question))), size)),
+        "BM25 stemmed": filled(_then_latest(stems, size)),
+    }
     if vector is not None and indexes.vectors is not None and indexes.chunk_vectors is not None:
-        dense = _best_first(indexes.vectors @ vector)
-        best = np.full(size, -1.0)
+        dense, best = _best_first(indexes.vectors @ vector), np.full(size, -1.0)
         np.maximum.at(best, indexes.chunk_owners, indexes.chunk_vectors @ vector)
         chunks = _best_first(best)
-    fused, fused_scores = _fuse(size, [order for order in (stems, dense) if order is not None])
-    fused_chunks, _ = _fuse(size, [order for order in (stems, chunks) if order is not None])
-    return _Rankings(
-        words=_hits(indexes.words.scores(_words(question))),
-        stems=stems,
-        fused=fused,
-        fused_scores=fused_scores,
-        dense=dense,
-        chunks=chunks,
-        fused_chunks=fused_chunks,
-    )
+        fused, fused_scores = _fuse(size, [stems, dense])
+        fused_chunks, _ = _fuse(size, [stems, chunks])
+        methods |= {
+            "dense": filled(dense),
+            "fused": filled(fused),
+            "fused ±1": filled(fused, neighbours=1),
+            "fused ±2": filled(fused, neighbours=2),
+            "full sessions": lambda budget: _sessions(turns, fused_scores, Basket(turns, budget)),
+            "dense chunked": filled(chunks),
+            "fused chunked": filled(fused_chunks),
+            HALF: lambda budget: _half_and_half(turns, fused, budget),
+        }
+        if any(turns.by_user):
+            methods[USER_ONLY] = filled([index for index in fused_chunks if turns.by_user[index]])
+    return {name: {budget: frozenset(fill(budget)) for budget in budgets} for name, fill in methods.items()}
 
 
 def _best_first(scores: Scores) -> Order:
@@ -208,11 +173,11 @@ def _fuse(size: int, orders: Iterable[Order]) -> tuple[Order, Scores]:
     return _best_first(scores), scores
 
 
-def _then_latest(order: Order, turns: PricedTurns) -> list[int]:
+def _then_latest(order: Order, size: int) -> list[int]:
     """The hits, then everything else from the end backwards."""
     hits: list[int] = order.tolist()
     seen = set(hits)
-    return hits + [index for index in range(len(turns.ids) - 1, -1, -1) if index not in seen]
+    return hits + [index for index in range(size - 1, -1, -1) if index not in seen]
 
 
 def _fill(turns: PricedTurns, order: Iterable[int], basket: Basket, *, neighbours: int = 0) -> set[int]:
@@ -260,14 +225,7 @@ def _stems(text: str) -> list[str]:
     return [_stem(word) for word in _words(text)]
 
 
-@cache
-def _stem(word: str) -> str:
-    return str(_stemmer().stemWord(word))
-
-
-@cache
-def _stemmer() -> snowballstemmer.EnglishStemmer:
-    return snowballstemmer.stemmer("english")
+_stem = cache(snowballstemmer.stemmer("english").stemWord)
 
 
 def _chunks(line: str) -> list[str]:

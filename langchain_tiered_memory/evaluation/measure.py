@@ -9,23 +9,23 @@ is asked again with as much less, so that no figure rests on another way of coun
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.evaluation.baselines import choose, embedded, index_turns
 from langchain_tiered_memory.evaluation.pricing import PricedTurns, priced
 from langchain_tiered_memory.memory import TieredMemory
-from langchain_tiered_memory.settings import Settings
+from langchain_tiered_memory.settings import Settings, TreeSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from langchain_core.embeddings import Embeddings
 
     from langchain_tiered_memory.conversations import Conversation, Question
     from langchain_tiered_memory.memory import Session
     from langchain_tiered_memory.protocols import TokenCounter
-    from langchain_tiered_memory.types.contexts import Context
 
 View: TypeAlias = Literal["recall", "default"]
 
@@ -38,7 +38,6 @@ _ATTEMPTS = 6
 _SMALLEST_CUT = 8
 """Tokens less at least, each time: a token less rarely changes what is shown."""
 
-VIEWS: tuple[View, ...] = ("recall", "default")
 MEMORY_METHODS: dict[View, str] = {"recall": "memory, recall view", "default": "memory, default view"}
 
 
@@ -109,8 +108,6 @@ def measure(
     counter: TokenCounter,
     embeddings: Embeddings | None,
     on_step: Callable[[], None],
-    views: Sequence[View] = VIEWS,
-    settings: Settings | None = None,
 ) -> Measured:
     """Ask every method every countable question of `conversation` at every budget.
 
@@ -120,8 +117,6 @@ def measure(
         counter: Prices turns for all methods alike, and is the memory's own.
         embeddings: For the dense methods and the memory; `None` leaves the dense methods out.
         on_step: Called once per question by the methods, and once by the memory.
-        views: Of the memory.
-        settings: Of the memory; summaries are made before the questions, in this thread.
 
     Raises:
         InvalidInputError: when the memory refuses a turn or a question.
@@ -132,18 +127,26 @@ def measure(
     for question in conversation.questions:
         if question.left_out:
             left_out[question.left_out] = (*left_out.get(question.left_out, ()), question.id)
-    note = _Notes(conversation=conversation.id, turns=turns)
     outcomes: list[Outcome] = []
     if questions:
-        outcomes += _simple_methods(note, questions, budgets, embeddings=embeddings, on_step=on_step)
-        with _opened(conversation, settings or Settings(), counter=counter, embeddings=embeddings) as memory:
+        indexes = index_turns(turns, embeddings)
+        vectors = embedded(embeddings, [question.text for question in questions]) if embeddings else None
+        for number, question in enumerate(questions):
+            vector = None if vectors is None else vectors[number]
+            for method, by_budget in choose(indexes, question.text, budgets, vector=vector, seed=number).items():
+                for budget, chosen in by_budget.items():
+                    whole = frozenset(turns.ids[index] for index in chosen)
+                    outcomes.append(_outcome(turns, question, method, budget, whole))
+            on_step()
+        with _opened(conversation, counter=counter, embeddings=embeddings) as memory:
             session = memory.session(conversation.id)
             remember(session, conversation)
             for question in questions:
-                for view in views:
-                    for budget in budgets:
-                        shown = _shown(session, turns, question.text, budget=budget, view=view)
-                        outcomes.append(note.outcome(question, MEMORY_METHODS[view], budget, shown))
+                outcomes += [
+                    _of_memory(session, turns, question, budget=budget, view=view)
+                    for view in MEMORY_METHODS
+                    for budget in budgets
+                ]
                 on_step()
     return Measured(
         conversation=conversation.id,
@@ -155,68 +158,41 @@ def measure(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Notes:
-    """Writes outcomes for one conversation."""
-
-    conversation: str
-    turns: PricedTurns
-
-    def outcome(self, question: Question, method: str, budget: int, shown: _Shown) -> Outcome:
-        return Outcome(
-            conversation=self.conversation,
-            question=question.id,
-            category=question.category,
-            adversarial=question.adversarial,
-            method=method,
-            budget=budget,
-            evidence=len(question.evidence),
-            whole=sum(turn_id in shown.whole for turn_id in question.evidence),
-            touched=sum(turn_id in shown.whole or turn_id in shown.passages for turn_id in question.evidence),
-            price=self.turns.price_of(shown.whole),
-            tokens=shown.tokens,
-            asked=shown.asked,
-            note=shown.note,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    whole: frozenset[str]
-    passages: frozenset[str] = frozenset()
-    tokens: int | None = None
-    asked: int | None = None
-    note: str | None = None
-
-
-def _simple_methods(
-    notes: _Notes,
-    questions: Sequence[Question],
-    budgets: Sequence[int],
+def _outcome(
+    turns: PricedTurns,
+    question: Question,
+    method: str,
+    budget: int,
+    whole: frozenset[str],
     *,
-    embeddings: Embeddings | None,
-    on_step: Callable[[], None],
-) -> Iterator[Outcome]:
-    indexes = index_turns(notes.turns, embeddings)
-    vectors = embedded(embeddings, [question.text for question in questions]) if embeddings else None
-    for number, question in enumerate(questions):
-        vector = None if vectors is None else vectors[number]
-        for method, by_budget in choose(indexes, question.text, budgets, vector=vector, seed=number).items():
-            for budget, chosen in by_budget.items():
-                shown = _Shown(whole=frozenset(notes.turns.ids[index] for index in chosen))
-                yield notes.outcome(question, method, budget, shown)
-        on_step()
+    passages: frozenset[str] = frozenset(),
+    tokens: int | None = None,
+    asked: int | None = None,
+    note: str | None = None,
+) -> Outcome:
+    return Outcome(
+        conversation=turns.conversation,
+        question=question.id,
+        category=question.category,
+        adversarial=question.adversarial,
+        method=method,
+        budget=budget,
+        evidence=len(question.evidence),
+        whole=sum(turn_id in whole for turn_id in question.evidence),
+        touched=sum(turn_id in whole or turn_id in passages for turn_id in question.evidence),
+        price=turns.price_of(whole),
+        tokens=tokens,
+        asked=asked,
+        note=note,
+    )
 
 
-def _opened(
-    conversation: Conversation, settings: Settings, *, counter: TokenCounter, embeddings: Embeddings | None
-) -> TieredMemory:
+def _opened(conversation: Conversation, *, counter: TokenCounter, embeddings: Embeddings | None) -> TieredMemory:
     """A memory whose clock stands at the conversation's end, and that works in this thread alone."""
-    tree = settings.tree.model_copy(update={"background": False})
     last = conversation.turns[-1].at
     return TieredMemory.open(
         embeddings=embeddings,
-        settings=settings.model_copy(update={"tree": tree}),
+        settings=Settings(tree=TreeSettings(background=False)),
         token_counter=counter,
         clock=(lambda: last.timestamp() + _ASKED_AFTER_SECONDS) if last else None,
     )
@@ -234,22 +210,18 @@ def remember(session: Session, conversation: Conversation) -> None:
     session.flush()
 
 
-def _shown(session: Session, turns: PricedTurns, question: str, *, budget: int, view: View) -> _Shown:
+def _of_memory(session: Session, turns: PricedTurns, question: Question, *, budget: int, view: View) -> Outcome:
     """What the memory shows within `budget`, by its own count and by the common prices."""
     asked = budget
     for _ in range(_ATTEMPTS):
+        noted = partial(_outcome, turns, question, MEMORY_METHODS[view], budget, asked=asked)
         try:
-            context: Context = session.context(question, max_tokens=asked, view=view)
+            context = session.context(question.text, max_tokens=asked, view=view)
         except BudgetError as error:
-            return _Shown(whole=frozenset(), tokens=0, asked=asked, note=str(error))
-        shown = _Shown(
-            whole=frozenset(context.entry_ids),
-            passages=frozenset(context.passage_ids),
-            tokens=context.tokens,
-            asked=asked,
-        )
-        excess = turns.price_of(shown.whole) - budget
-        if excess <= 0:
+            return noted(frozenset(), tokens=0, note=str(error))
+        whole, passages = frozenset(context.entry_ids), frozenset(context.passage_ids)
+        outcome = noted(whole, passages=passages, tokens=context.tokens)
+        if not outcome.excess:
             break
-        asked -= max(excess, _SMALLEST_CUT)
-    return shown
+        asked -= max(outcome.excess, _SMALLEST_CUT)
+    return outcome

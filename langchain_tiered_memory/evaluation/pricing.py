@@ -21,6 +21,7 @@ _USERS = ("user", "human")
 class PricedTurns:
     """A conversation as the methods see it: lines with prices, by index."""
 
+    conversation: str
     ids: tuple[str, ...]
     lines: tuple[str, ...]
     """`speaker: text`."""
@@ -60,6 +61,7 @@ def priced(conversation: Conversation, count_text: Callable[[str], int]) -> Pric
         zip((sittings[start] for start in starts), zip(starts, [*starts[1:], len(lines)], strict=True), strict=True)
     )
     return PricedTurns(
+        conversation=conversation.id,
         ids=tuple(turn.id for turn in conversation.turns),
         lines=lines,
         costs=tuple(count_text(f"{line}\n") for line in lines),
