@@ -91,6 +91,7 @@ def _bar(bar: Bar) -> str:
         if part.amount > 0
     )
     own = {part.name: colour for part, colour in zip(bar.parts, colours, strict=True)}
+    said = ", ".join(f"{name} {number(amount)}" for name, amount in bar.sums().items())
     legend = (
         ""
         if bar.is_named_below
@@ -102,7 +103,7 @@ def _bar(bar: Bar) -> str:
     box = f"display:flex;height:16px;border:{_LINE};border-radius:3px;overflow:hidden;background:rgba(128,128,128,.12)"
     return (
         f'<div style="{_CAPTION}">{_told(bar.caption)}</div>'
-        f'<div role="img" aria-label="{_told(bar.told())}" style="{box}">{parts}</div>'
+        f'<div role="img" aria-label="{_told(f"{bar.caption}: {said} {bar.unit}")}" style="{box}">{parts}</div>'
         f'<div aria-hidden="true">{legend}</div>'
     )
 

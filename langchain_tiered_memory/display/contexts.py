@@ -66,7 +66,6 @@ def context(one: Context) -> Sheet:
         notes.append(f"steps: {', '.join(guard.steps)}")
     notes += [f"repaired for the provider: {repair}" for repair in one.repairs]
     return Sheet(
-        kind="Context",
         about=f"{tokens}, {plural(len(one.messages), 'message')}, zone {guard.zone}",
         notes=tuple(notes),
         blocks=(
@@ -81,11 +80,8 @@ def context(one: Context) -> Sheet:
 def section(one: Section) -> Sheet:
     """What one section says."""
     blocks: list[Block] = [Words(text=one.text)] if one.text else []
-    return Sheet(
-        kind="Section",
-        about=f"{one.name}: {one.tokens:,} tokens, {_shows(one)}",
-        blocks=(*blocks, *left_out([(one.name, left) for left in one.left_out])),
-    )
+    blocks += left_out([(one.name, left) for left in one.left_out])
+    return Sheet(about=f"{one.name}: {one.tokens:,} tokens, {_shows(one)}", blocks=tuple(blocks))
 
 
 def left_out(found: Sequence[tuple[str, LeftOut]]) -> tuple[Block, ...]:
@@ -107,11 +103,9 @@ def _shows(one: Section) -> str:
         (len(one.passage_ids), "passage"),
         (len(one.summary_ids), "summary"),
     )
-    counted = ", ".join(plural(count, noun) for count, noun in counts if count)
-    hidden = f"{plural(one.not_shown, 'message')} in one line" if one.not_shown else ""
-    return ", ".join(part for part in (counted, hidden) if part) or (
-        plural(one.text.count("\n") + 1, "line") if one.text else ""
-    )
+    shown = [plural(count, noun) for count, noun in counts if count]
+    shown += [f"{plural(one.not_shown, 'message')} in one line"] if one.not_shown else []
+    return ", ".join(shown) or (plural(one.text.count("\n") + 1, "line") if one.text else "")
 
 
 def _messages(messages: Sequence[BaseMessage]) -> tuple[Block, ...]:
@@ -140,7 +134,6 @@ def outcome(one: Outcome) -> Sheet:
     notes += [f"reason: {_named(one.reason)}"] if one.reason else []
     notes += [f"error: {one.error}"] if one.error else []
     return Sheet(
-        kind="Outcome",
         about=f"{_named(one.kind)}: {change}{undone}",
         notes=tuple(notes),
         blocks=left_out([("view", left) for left in one.left_out]) if one.left_out else (),
@@ -160,14 +153,14 @@ def outcomes(found: Sequence[Outcome]) -> Sheet:
         for one in found
     ]
     columns = ("outcome", "tokens before", "after", "messages left", "why")
-    return Sheet(kind="Outcomes", about=f"{len(found)}", blocks=(table("decisions, newest first", columns, rows),))
+    return Sheet(about=f"{len(found)}", blocks=(table("decisions, newest first", columns, rows),))
 
 
 def ledger(found: Sequence[LedgerRow]) -> Sheet:
     """What left the views, newest first."""
     rows = [(_briefly(one.what), one.reason + (", came back" if one.undone else ""), one.tokens) for one in found]
     about = f"{plural(len(found), 'thing')} left the views; all of it is still in the transcript"
-    return Sheet(kind="Ledger", about=about, blocks=(table("newest first", ("what", "why", "tokens"), rows),))
+    return Sheet(about=about, blocks=(table("newest first", ("what", "why", "tokens"), rows),))
 
 
 def view_diff(one: ViewDiff) -> Sheet:
@@ -178,7 +171,6 @@ def view_diff(one: ViewDiff) -> Sheet:
     fewer = one.outcome.tokens_before - one.outcome.tokens_after
     sizes = (Part(name="kept", amount=one.outcome.tokens_after), Part(name="freed", amount=max(fewer, 0)))
     return Sheet(
-        kind="ViewDiff",
         about=sheet.about,
         notes=sheet.notes,
         blocks=(
@@ -211,7 +203,6 @@ def costs(one: CostLedger) -> Sheet:
     )
     spent = one.spent.input_tokens + one.spent.output_tokens
     return Sheet(
-        kind="CostLedger",
         about=f"{spent:,} tokens spent, {one.saved_tokens:,} saved{money}",
         notes=(f"prompt caches began anew {plural(one.prefix_breaks, 'time')}",),
         blocks=(table("condensations, newest first, in tokens", columns, rows, most=12),),
@@ -221,7 +212,7 @@ def costs(one: CostLedger) -> Sheet:
 def window_use(found: Sequence[ContextSize]) -> Sheet:
     """How full the window was from call to call, as a strip of zones."""
     largest = max(found, key=lambda one: one.share, default=None)
-    about = f"{plural(len(found), 'context')}"
+    about = plural(len(found), "context")
     if largest is not None:
         about += f", up to {percent(largest.share)} of the window ({largest.tokens:,} of {largest.limit:,} tokens)"
     rows = [
@@ -231,7 +222,7 @@ def window_use(found: Sequence[ContextSize]) -> Sheet:
     newest = table(
         "newest first", ("when (UTC)", "track", "tokens", "of the window", "zone"), rows, most=8, of=len(found)
     )
-    return Sheet(kind="WindowUse", about=about, blocks=(*zones(found), newest) if found else ())
+    return Sheet(about=about, blocks=(*zones(found), newest) if found else ())
 
 
 def zones(found: Sequence[ContextSize]) -> tuple[Block, ...]:
@@ -239,6 +230,4 @@ def zones(found: Sequence[ContextSize]) -> tuple[Block, ...]:
     if not found:
         return ()
     parts = [Part(name=zone, amount=len(list(calls))) for zone, calls in groupby(one.zone for one in found)]
-    if len(parts) > _STRETCHES:
-        parts = parts[-_STRETCHES:]
-    return (Bar(caption="zones, call by call", parts=tuple(parts), unit="calls"),)
+    return (Bar(caption="zones, call by call", parts=tuple(parts[-_STRETCHES:]), unit="calls"),)

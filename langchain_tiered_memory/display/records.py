@@ -34,7 +34,7 @@ def entry(one: Entry) -> Sheet:
     """A message with its place."""
     about = f"{one.seq}, {_who(one.role, one.name)}: {brief(one.text, _LINE)!r}"
     notes = (f"{moment(one.at)} UTC, {one.tokens:,} tokens, track {one.track}, id {one.id}",)
-    return Sheet(kind="Entry", about=about, notes=notes, blocks=(Words(text=one.text),))
+    return Sheet(about=about, notes=notes, blocks=(Words(text=one.text),))
 
 
 def summary(one: Summary) -> Sheet:
@@ -42,7 +42,6 @@ def summary(one: Summary) -> Sheet:
     saved = percent(_saved([one]) if one.tokens else 0.0)
     sizes = f"{one.tokens:,} of {one.source_tokens:,} tokens, {saved} saved"
     return Sheet(
-        kind="Summary",
         about=f"level {one.level}, messages {one.first_seq}-{one.last_seq}, {one.state}",
         notes=(f"{sizes}; written by {one.model or 'nobody yet'}{_flaws(one)}", *_verdict(one)),
         blocks=(Words(text=one.text),) if one.text else (),
@@ -79,7 +78,6 @@ def tree(one: SummaryTree) -> Sheet:
     columns = ("", "summaries", "of tokens", "in tokens", "saved", "states")
     raw = f", {plural(one.raw_messages, 'message')} not condensed yet" if one.raw_messages else ""
     return Sheet(
-        kind="SummaryTree",
         about=f"{one.session_id!r}: {plural(len(one.summaries), 'summary')} over {one.messages:,} messages{raw}",
         blocks=(
             table("levels", columns, rows),
@@ -112,7 +110,7 @@ def fact(one: Fact) -> Sheet:
     replaced = ", replaced" if one.status == "superseded" else ""
     notes = (f"said by {_who(one.by, one.speaker)} in message {_messages_of(one)}, {moment(one.at)} UTC",)
     about = f"{one.kind}{replaced}: {brief(one.text, _LINE)!r}"
-    return Sheet(kind="Fact", about=about, notes=notes, blocks=(Words(text=one.text),))
+    return Sheet(about=about, notes=notes, blocks=(Words(text=one.text),))
 
 
 def facts(found: Sequence[Fact]) -> Sheet:
@@ -127,7 +125,6 @@ def facts(found: Sequence[Fact]) -> Sheet:
         for one in found
     ]
     return Sheet(
-        kind="Facts",
         about=plural(len(found), "statement"),
         blocks=(table("what was stated", ("statement", "kind", "by", "messages"), rows),) if found else (),
     )
@@ -142,7 +139,7 @@ def hit(one: Hit) -> Sheet:
     where = f"message {one.seq}" if one.level == 0 else f"level {one.level}, up to message {one.seq}"
     notes = (f"score {number(one.score)}, {moment(one.at)} UTC, id {one.id}",)
     about = f"{where}: {brief(one.passage, _LINE)!r}"
-    return Sheet(kind="Hit", about=about, notes=notes, blocks=(Words(text=one.passage),))
+    return Sheet(about=about, notes=notes, blocks=(Words(text=one.passage),))
 
 
 def hits(found: Sequence[Hit]) -> Sheet:
@@ -157,7 +154,6 @@ def hits(found: Sequence[Hit]) -> Sheet:
         for one in found
     ]
     return Sheet(
-        kind="Hits",
         about=f"{len(found)} found",
         blocks=(table("best first", ("where", "score", "by", "passage"), rows),) if found else (),
     )
@@ -174,7 +170,7 @@ def detail(found: Sequence[Summary | Entry]) -> Sheet:
             place = (str(one.seq), _who(one.role, one.name))
         rows.append((*place, one.tokens, brief(one.text, _CELL)))
     blocks = (table("in their order", ("messages", "by", "tokens", "text"), rows),) if rows else ()
-    return Sheet(kind="Expanded", about=f"{len(found)} below it", blocks=blocks)
+    return Sheet(about=f"{len(found)} below it", blocks=blocks)
 
 
 def _who(role: str, name: str | None) -> str:
@@ -200,7 +196,6 @@ def metrics(one: SessionMetrics) -> Sheet:
         for one in one.ratings
     ]
     return Sheet(
-        kind="SessionMetrics",
         about=f"{one.session_id!r}: {plural(one.messages, 'message')}, {one.tokens:,} tokens; the highest "
         f"summaries save {percent(one.overall_ratio)} of them",
         notes=tuple(notes),
@@ -220,7 +215,6 @@ def receipt(one: Receipt) -> Sheet:
     ]
     remains = tuple(f"may remain: {place}" for place in one.may_remain)
     return Sheet(
-        kind="Receipt",
         about=f"{plural(one.entries, 'message')} of {', '.join(map(repr, one.session_ids)) or 'no session'} forgotten, "
         f"{'nothing remains' if not remains else plural(len(remains), 'place') + ' where something may remain'}",
         notes=remains,
@@ -233,7 +227,6 @@ def doctor_report(one: DoctorReport) -> Sheet:
     states = ((one.mended, "mended"), (one.left, "still wrong"))
     rows = [(problem.kind, problem.what, problem.detail, state) for problems, state in states for problem in problems]
     return Sheet(
-        kind="DoctorReport",
         about=f"{plural(len(one.found), 'problem')} found, {len(one.mended)} mended, {len(one.left)} left",
         notes=one.notes,
         blocks=(table("problems", ("kind", "where", "what", "now"), rows),) if rows else (),
@@ -244,7 +237,6 @@ def status(one: MemoryStatus) -> Sheet:
     """What a memory is made of here, and what it lacks."""
     by = f"words and meaning ({one.embedder}, {one.vectors:,} vectors)" if one.embedder else "words"
     return Sheet(
-        kind="MemoryStatus",
         about=f"{one.database}, {plural(one.sessions, 'session')}",
         notes=(
             f"searches {one.passages:,} passages by {by}",
@@ -260,7 +252,6 @@ def verify_report(one: VerifyReport) -> Sheet:
     looked = f"{plural(one.sessions, 'session')}, {plural(one.entries, 'message')}, {plural(one.summaries, 'summary')}"
     rows = [(problem.kind, problem.what, problem.detail) for problem in one.problems]
     return Sheet(
-        kind="VerifyReport",
         about=f"{looked}: {'all is well' if one.healthy else plural(len(rows), 'problem')}",
         notes=one.notes,
         blocks=(table("problems", ("kind", "where", "what"), rows),) if rows else (),

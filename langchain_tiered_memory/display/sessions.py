@@ -36,7 +36,6 @@ def tiers(one: TierSizes) -> Sheet:
         is_named_below=True,
     )
     return Sheet(
-        kind="TierSizes",
         about=about,
         blocks=(bar, replace(table("tiers", ("tier", "files", "kB", "full"), rows), colours=tuple(one.files))),
     )
@@ -52,7 +51,6 @@ def report(one: RunReport) -> Sheet:
     moved = f"{one.counts.get('promotions', 0)} promotions, {one.counts.get('demotions', 0)} demotions"
     alerts = [(moment(alert.at), alert.name, alert.reason) for alert in reversed(one.alerts)]
     return Sheet(
-        kind="RunReport",
         about=f"{one.session_id!r}: {sizes.about}, {moved}",
         notes=tuple(f"could not be loaded: {path}" for path in one.not_loaded),
         blocks=(
@@ -67,7 +65,7 @@ def report(one: RunReport) -> Sheet:
 def file(one: KeptFile) -> Sheet:
     """A file and its tier."""
     marks = "".join(f", {name}" for name, is_so in (("pinned", one.pinned), ("deleted", one.deleted)) if is_so)
-    return Sheet(kind="KeptFile", about=f"{one.tier}, {one.size:,} bytes{marks}: {brief(one.path, 60)}")
+    return Sheet(about=f"{one.tier}, {one.size:,} bytes{marks}: {brief(one.path, 60)}")
 
 
 def files(found: Sequence[KeptFile]) -> Sheet:
@@ -83,7 +81,6 @@ def files(found: Sequence[KeptFile]) -> Sheet:
         for one in found
     ]
     return Sheet(
-        kind="Files",
         about=plural(len(found), "file"),
         blocks=(table("last opened first", ("file", "tier", "kind", "bytes", "opened"), rows),) if found else (),
     )
@@ -97,7 +94,6 @@ def session(one: Session) -> Sheet:
     blocks += [*contexts.outcomes(decided).blocks] if decided else []
     blocks += [*records.facts(stated).blocks]
     return Sheet(
-        kind="Session",
         about=f"{figures.about} (track {one.track})",
         notes=(
             *figures.notes,
@@ -117,7 +113,6 @@ def memory(one: TieredMemory) -> Sheet:
     ]
     columns = ("session", "messages", "tokens", "summaries")
     return Sheet(
-        kind="TieredMemory",
         about=status.about,
         notes=status.notes,
         blocks=(table("newest sessions", columns, rows, of=len(ids)),) if ids else (),

@@ -64,11 +64,6 @@ class Bar:
             found[part.name] = found.get(part.name, 0) + part.amount
         return found
 
-    def told(self) -> str:
-        """The same in words, for whoever does not see it."""
-        parts = ", ".join(f"{name} {number(amount)}" for name, amount in self.sums().items())
-        return f"{self.caption}: {parts} {self.unit}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -148,10 +143,10 @@ Block: TypeAlias = Bar | Table | Tree | Words | Changes | Fold
 class Sheet:
     """What a value shows."""
 
-    kind: str
-    """Such as `Context`."""
     about: str
     """The rest of its line."""
+    kind: str = ""
+    """The value's class, such as `Context`."""
     notes: tuple[str, ...] = ()
     """A sentence each."""
     blocks: tuple[Block, ...] = ()

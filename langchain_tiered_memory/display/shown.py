@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Shown:
         """What it shows."""
         module, _, name = self._made_by.partition(".")
         made: Sheet = getattr(importlib.import_module(f"langchain_tiered_memory.display.{module}"), name)(self)
-        return made
+        return replace(made, kind=type(self).__name__)
 
     def __repr__(self) -> str:
         """One short line."""
