@@ -36,8 +36,8 @@ def annotated_conversation(document: Located, *, name: str) -> Conversation:
     """The conversation of one document; `name` is its id where it has none."""
     sessions = document.at("sessions").items()
     rows = [session.at("turns").items() for session in sessions]
-    starts = [_date(session, "date") for session in sessions]
-    times = place_in_time(starts, [[_date(row, "date") for row in group] for group in rows])
+    starts = [_time_of(session, "date") for session in sessions]
+    times = place_in_time(starts, [[_time_of(row, "date") for row in group] for group in rows])
     turns = tuple(
         _turn(row, at=moment, sitting=number)
         for number, (group, moments) in enumerate(zip(rows, times, strict=True))
@@ -98,16 +98,6 @@ def _turn(row: Located, *, at: dt.datetime | None, sitting: int) -> Turn:
     return Turn(id=turn_id, speaker=speaker, text=text, message=message, at=at, sitting=sitting)
 
 
-def _date(row: Located, key: str) -> dt.datetime | None:
-    value = row.get(key)
-    if value is None or value == "":
-        return None
-    try:
-        return parse_date(value)
-    except InvalidInputError as error:
-        fail(f"{row.place} {key}", str(error))
-
-
 def _text_or_none(value: object) -> str | None:
     return None if value is None else str(value)
 
@@ -118,7 +108,7 @@ def listed_conversation(
     """The conversation of a list of messages; pauses of half an hour part its sittings."""
     if not rows:
         fail(name, "the list of messages is empty")
-    times = [_time_of(row) for row in rows]
+    times = [_time_of(row, *_TIME_KEYS) for row in rows]
     numbers = split_by_pauses(times)
     moments = place_in_time([None], [times])[0]
     turns = tuple(
@@ -174,11 +164,11 @@ def _message(row: Located) -> BaseMessage:
         fail(row.place, str(error))
 
 
-def _time_of(row: Located) -> dt.datetime | None:
-    value = next((found for key in _TIME_KEYS if (found := row.get(key)) not in (None, "")), None)
-    if value is None:
+def _time_of(row: Located, *keys: str) -> dt.datetime | None:
+    key = next((key for key in keys if row.get(key) not in (None, "")), None)
+    if key is None:
         return None
     try:
-        return parse_date(value)
+        return parse_date(row.get(key))
     except InvalidInputError as error:
-        fail(row.place, str(error))
+        fail(f"{row.place} {key}", str(error))

@@ -162,19 +162,14 @@ def place_in_time(
     for start, turns in zip(starts, times, strict=True):
         row: list[dt.datetime | None] = []
         for index, own in enumerate(turns):
-            earliest = _earliest(last, first=index == 0, dated=own is not None)
+            earliest = last
+            if last is not None and own is None:
+                earliest = last + (SITTING_PAUSE if index == 0 else _STEP)
             wish = own or (start if index == 0 else None) or earliest or known[0]
             last = max(wish, earliest) if earliest else wish
             row.append(last)
         placed.append(row)
     return placed
-
-
-def _earliest(last: dt.datetime | None, *, first: bool, dated: bool) -> dt.datetime | None:
-    """The first moment that a turn may have, after a turn at `last`."""
-    if last is None or dated:
-        return last
-    return last + (SITTING_PAUSE if first else _STEP)
 
 
 def split_by_pauses(times: Sequence[dt.datetime | None]) -> list[int]:

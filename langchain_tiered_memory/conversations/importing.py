@@ -12,7 +12,7 @@ from pathlib import Path
 
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.conversations.reading import open_conversations
-from langchain_tiered_memory.conversations.turns import Conversation, ImportReport, Refused, Turn
+from langchain_tiered_memory.conversations.turns import Conversation, ImportReport, Refused
 from langchain_tiered_memory.driver import off_loop_function
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - read at the border
@@ -92,7 +92,7 @@ def add_conversation(
     Raises:
         InvalidInputError: when the memory refuses a message; those of the batches before remain.
     """
-    done = 0
+    done, whole = 0, memory.session(session_id)
     for (track, kind, task), run in groupby(conversation.turns, key=lambda turn: (turn.track, turn.kind, turn.task)):
         session = memory.session(session_id, track=track, title=conversation.title)
         turns = list(run)
@@ -101,29 +101,18 @@ def add_conversation(
             times = [turn.at for turn in batch if turn.at]
             at = times if len(times) == len(batch) else None
             session.add_messages([turn.message for turn in batch], at=at, kind=kind, task=task)
-            _pin(memory, session_id, batch)
+            for turn in batch:
+                if turn.pinned:
+                    whole.pin(turn.id)
             done += len(batch)
             if progress is not None:
                 progress(Progress(step="messages", done=done, of=len(conversation.turns)))
 
 
-def _pin(memory: TieredMemory, session_id: str, turns: list[Turn]) -> None:
-    session = memory.session(session_id)
-    for turn in turns:
-        if turn.pinned:
-            session.pin(turn.id)
-
-
 def export_line(session_id: str, entry: Entry) -> str:
     """One message as JSON: session, id and time, what is set of track, kind, task and pin, and the message itself."""
+    track = entry.track if entry.track != DEFAULT_TRACK else None
+    about = {"track": track, "kind": entry.kind, "task": entry.task, "pinned": entry.pinned or None}
     row: dict[str, object] = {"session": session_id, "id": entry.id, "at": utc(entry.at).isoformat()}
-    if entry.track != DEFAULT_TRACK:
-        row["track"] = entry.track
-    if entry.kind is not None:
-        row["kind"] = entry.kind
-    if entry.task is not None:
-        row["task"] = entry.task
-    if entry.pinned:
-        row["pinned"] = True
-    row["message"] = json.loads(entry.payload)
-    return json.dumps(row, ensure_ascii=False)
+    row |= {name: value for name, value in about.items() if value is not None}
+    return json.dumps(row | {"message": json.loads(entry.payload)}, ensure_ascii=False)

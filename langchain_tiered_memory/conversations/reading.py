@@ -10,7 +10,7 @@ import functools
 import itertools
 import json
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from langchain_tiered_memory.conversations.annotated import annotated_conversation, listed_conversation
 from langchain_tiered_memory.conversations.exports import SQLITE, conversations_of_sqlite, export_reader
@@ -75,9 +75,12 @@ def open_conversations(path: Path) -> tuple[int, Iterator[Conversation | Refused
     Raises:
         InvalidInputError: when the file cannot be read or is not a conversation; the message says where.
     """
-    size = _size_of(path)
-    with path.open("rb") as file:
-        head = file.read(len(SQLITE))
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(len(SQLITE))
+    except OSError as error:
+        fail(str(path), f"cannot be read: {error.strerror or error}")
     if head == SQLITE:
         return conversations_of_sqlite(path)
     if head.startswith(_ZIP):
@@ -106,23 +109,15 @@ def _whole(path: Path, rows: list[Located]) -> tuple[Conversation, ...]:
         fail(rows[0].place, f"expected an object, found {type(first).__name__}: {_ONE_OF}")
     if is_run(first):
         return tuple(conversations_of_runs(rows))
-    if "sessions" in first:
-        return tuple(annotated_conversation(row, name=_name(path, index, rows)) for index, row in enumerate(rows))
-    if isinstance(first.get("messages"), list):
-        return tuple(_with_messages(row, name=_name(path, index, rows)) for index, row in enumerate(rows))
+    if "sessions" in first or isinstance(first.get("messages"), list):
+        reader = annotated_conversation if "sessions" in first else _with_messages
+        names = [path.stem] if len(rows) == 1 else [f"{path.stem}-{number}" for number in range(1, len(rows) + 1)]
+        return tuple(reader(row, name=name) for row, name in zip(rows, names, strict=True))
     if "session" in first and "message" in first:
         return tuple(_exported(rows))
     beside = path.with_name(f"{path.stem}.questions.json")
-    return (listed_conversation(rows, name=path.stem, questions=read_questions(beside) if beside.is_file() else None),)
-
-
-def read_questions(path: Path) -> Located:
-    """The list of questions in the file at `path`.
-
-    Raises:
-        InvalidInputError: when the file cannot be read or is not JSON.
-    """
-    return Located(place=str(path), value=_parsed(path, _text_of(path)))
+    asked = Located(place=str(beside), value=_parsed(beside, _text_of(beside))) if beside.is_file() else None
+    return (listed_conversation(rows, name=path.stem, questions=asked),)
 
 
 def _exported(rows: list[Located]) -> Iterator[Conversation]:
@@ -134,19 +129,11 @@ def _exported(rows: list[Located]) -> Iterator[Conversation]:
         yield listed_conversation(lines, name=name, questions=None)
 
 
-def _name(path: Path, index: int, rows: list[Located]) -> str:
-    return path.stem if len(rows) == 1 else f"{path.stem}-{index + 1}"
-
-
 def _with_messages(row: Located, *, name: str) -> Conversation:
     if not isinstance(row.value, dict) or not isinstance(row.value.get("messages"), list):
         fail(row.place, f"expected a conversation with `messages`, like the first: {_ONE_OF}")
-    conversation_id = str(row.value.get("id") or name)
-    return listed_conversation(
-        row.at("messages").items(),
-        name=conversation_id,
-        questions=row.at("questions") if "questions" in row.value else None,
-    )
+    questions = row.at("questions") if "questions" in row.value else None
+    return listed_conversation(row.at("messages").items(), name=str(row.get("id") or name), questions=questions)
 
 
 def _text_of(path: Path) -> str:
@@ -159,18 +146,16 @@ def _text_of(path: Path) -> str:
         fail(str(path), f"cannot be read: {error.strerror or error}")
 
 
-def _parsed(path: Path, text: str) -> Any:  # noqa: ANN401 - JSON
+def _parsed(path: Path, text: str, *, after: int = 0) -> Any:  # noqa: ANN401 - JSON
+    """What a text of a file says, behind so many of its lines."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        fail(f"{path}:{error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
+        _refuse(path, error, after=after)
 
 
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        fail(str(path), f"cannot be read: {error.strerror or error}")
+def _refuse(path: Path, error: json.JSONDecodeError, *, after: int = 0) -> NoReturn:
+    fail(f"{path}:{after + error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
 
 
 def _items(path: Path, text: str) -> Iterator[Located]:
@@ -186,7 +171,7 @@ def _items(path: Path, text: str) -> Iterator[Located]:
             value, at = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
             if number:
-                fail(f"{path}:{error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
+                _refuse(path, error)
             return
         yield Located(place=f"{path}[{number}]" if is_list else str(path), value=value)
         if not is_list:
@@ -199,7 +184,7 @@ def _rows_of(path: Path, text: str) -> list[Located]:
     if not lines:
         fail(str(path), "the file is empty")
     if len(lines) > 1 and _stands_alone(lines[0][1]):
-        return [_line(path, number, line) for number, line in lines]
+        return [Located(place=f"{path}:{at}", value=_parsed(path, line, after=at - 1)) for at, line in lines]
     document = Located(place=str(path), value=_parsed(path, text))
     rows = document.items() if isinstance(document.value, list) else [document]
     if not rows:
@@ -212,13 +197,6 @@ def _stands_alone(line: str) -> bool:
         return isinstance(json.loads(line), dict)
     except json.JSONDecodeError:
         return False
-
-
-def _line(path: Path, number: int, line: str) -> Located:
-    try:
-        return Located(place=f"{path}:{number}", value=json.loads(line))
-    except json.JSONDecodeError as error:
-        fail(f"{path}:{number}", f"not JSON: {error.msg} (column {error.colno})")
 
 
 @functools.cache

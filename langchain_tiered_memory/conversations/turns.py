@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Mapping
 
-    from langchain_core.messages import BaseMessage
-
-
 P = ParamSpec("P")
 
 
