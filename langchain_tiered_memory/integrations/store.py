@@ -35,8 +35,7 @@ from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001
 from langchain_tiered_memory.integrations.graph.tracks import user_of
-from langchain_tiered_memory.items.matching import has_labels
-from langchain_tiered_memory.items.searching import put_items, search_items
+from langchain_tiered_memory.items.searching import has_labels, put_items, search_items
 from langchain_tiered_memory.items.values import ItemDraft, Reach
 from langchain_tiered_memory.types.arguments import Name
 

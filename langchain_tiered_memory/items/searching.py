@@ -1,4 +1,4 @@
-"""Search over items: by meaning with the memory's embedder, by words without one.
+"""Search over items: by meaning with the memory's embedder, by words without one; filters, and labels of namespaces.
 
 Vectors stand in SQL beside their items and every one within reach is compared: nothing lags behind what was put, a
 removed item leaves no vector anywhere, and no other user's or namespace's items weigh in a score.
@@ -7,12 +7,12 @@ removed item leaves no vector anywhere, and no other user's or namespace's items
 from __future__ import annotations
 
 import importlib
+import operator
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_tiered_memory.errors import IndexUnavailableError
+from langchain_tiered_memory.errors import IndexUnavailableError, InvalidInputError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.items.matching import is_meant
 from langchain_tiered_memory.items.values import ItemDraft, Namespace, Place, Reach, StoredItem, as_json
 from langchain_tiered_memory.recall.fusion import bm25
 from langchain_tiered_memory.recall.ranking import WEIGHTS
@@ -20,7 +20,7 @@ from langchain_tiered_memory.sql.schema import digest_of
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from langchain_core.embeddings import Embeddings
 
@@ -34,6 +34,13 @@ _LOOKED_AT = 200
 """Items that are read at once to see whether they fit a filter, the best first."""
 _LAST = 2.0
 """Behind every cosine."""
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+_ANY_LABEL = "*"
 
 
 def put_items(runtime: Runtime, reach: Reach, drafts: Sequence[ItemDraft]) -> None:
@@ -209,3 +216,55 @@ def _unit(vector: Sequence[float]) -> Any:  # noqa: ANN401 - numpy is loaded laz
 def _report(runtime: Runtime, error: Exception) -> None:
     reason = f"items are searched by words until the embedder answers again ({type(error).__name__}: {error})"
     runtime.report(EventName.VECTORS_UNAVAILABLE, reason)
+
+
+def is_meant(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether a value has what a filter asks for; `a.b` is the `b` of its `a`, where it has no `a.b`.
+
+    Raises:
+        InvalidInputError: for an operator that nobody knows.
+    """
+    return all(_holds(_at(value, key), condition) for key, condition in wanted.items())
+
+
+def _at(value: object, key: str) -> Any:  # noqa: ANN401 - any JSON
+    if not isinstance(value, dict) or key in value:
+        return value.get(key) if isinstance(value, dict) else None
+    first, dot, rest = key.partition(".")
+    return _at(value.get(first), rest) if dot else None
+
+
+def _holds(value: Any, condition: Any) -> bool:  # noqa: ANN401 - any JSON
+    if isinstance(condition, dict):
+        if any(str(key).startswith("$") for key in condition):
+            return all(_compares(value, how, other) for how, other in condition.items())
+        return isinstance(value, dict) and all(_holds(value.get(key), inner) for key, inner in condition.items())
+    if isinstance(condition, list | tuple):
+        if not isinstance(value, list) or len(value) != len(condition):
+            return False
+        return all(_holds(one, inner) for one, inner in zip(value, condition, strict=True))
+    return bool(value == condition)
+
+
+def _compares(value: Any, how: str, other: Any) -> bool:  # noqa: ANN401 - any JSON
+    if how == "$eq":
+        return bool(value == other)
+    if how == "$ne":
+        return bool(value != other)
+    if how not in _ORDERS:
+        msg = f"a filter has the operator {how!r}: use one of $eq, $ne, {', '.join(_ORDERS)}"
+        raise InvalidInputError(msg)
+    for kind in (float, str):  # what no order is known for is not meant
+        try:
+            return _ORDERS[how](kind(value), kind(other)) if value is not None else False
+        except (TypeError, ValueError):
+            continue
+    return False
+
+
+def has_labels(namespace: Namespace, labels: Sequence[str], *, at_end: bool) -> bool:
+    """Whether a namespace begins, or ends, with these labels; `*` stands for any one."""
+    if len(labels) > len(namespace):
+        return False
+    there = namespace[len(namespace) - len(labels) :] if at_end else namespace[: len(labels)]
+    return all(wanted in (_ANY_LABEL, label) for wanted, label in zip(labels, there, strict=True))

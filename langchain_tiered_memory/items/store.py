@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, or_, select, true, update
 
 from langchain_tiered_memory.items.values import (
+    END,
     SECONDS_OF_A_MINUTE,
     ItemDraft,
     Namespace,
@@ -17,7 +18,6 @@ from langchain_tiered_memory.items.values import (
     expiry_of,
     kept,
     namespace_of,
-    range_below,
 )
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
@@ -204,8 +204,8 @@ def _alive(now: float) -> ColumnElement[bool]:
 def _below(namespace: Namespace) -> ColumnElement[bool]:
     if not namespace:
         return true()
-    start, end = range_below(namespace)
-    return and_(items.c.namespace >= start, items.c.namespace < end)
+    start = kept(namespace)
+    return and_(items.c.namespace >= start, items.c.namespace < start[:-1] + chr(ord(END) + 1))
 
 
 def _visible(reach: Reach, namespace: Namespace, now: float) -> ColumnElement[bool]:

@@ -13,9 +13,8 @@ Namespace: TypeAlias = tuple[str, ...]
 Place: TypeAlias = tuple[Namespace, str]
 """A namespace, and the name of an item in it."""
 SECONDS_OF_A_MINUTE = 60.0
-_END = "\n"
+END = "\n"
 """Ends each label of a namespace as it is kept; `packed` leaves none in a label."""
-_BEHIND_END = chr(ord(_END) + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +74,12 @@ def expiry_of(ttl_minutes: float | None, since: float) -> float | None:
 
 def kept(namespace: Namespace) -> str:
     """A namespace as it is kept: those below it begin with it."""
-    return "".join(packed(label) + _END for label in namespace)
+    return "".join(packed(label) + END for label in namespace)
 
 
 def namespace_of(stored: str) -> Namespace:
     """The namespace that `kept` was given."""
-    return tuple(unpacked(label) for label in stored.split(_END)[:-1])
-
-
-def range_below(namespace: Namespace) -> tuple[str, str]:
-    """From where, and up to where, namespaces stand that begin with this one, which has a label."""
-    start = kept(namespace)
-    return start, start[:-1] + _BEHIND_END
+    return tuple(unpacked(label) for label in stored.split(END)[:-1])
 
 
 def as_json(draft: ItemDraft) -> str:

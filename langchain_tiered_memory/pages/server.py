@@ -86,7 +86,15 @@ def application(
         Route("/events", pages.events),
         Route("/act", pages.act, methods=["POST"]),
     ]
-    return _OnlyFromHere(Starlette(routes=routes), token=token, port=port)
+    handlers: dict[Any, Any] = {TieredMemoryError: _cannot_be_done}
+    return _OnlyFromHere(Starlette(routes=routes, exception_handlers=handlers), token=token, port=port)
+
+
+def _cannot_be_done(request: Request, error: Exception) -> Response:
+    """What a person reads in the place of a page, or a page's script in the place of what it asked for."""
+    if request.url.path in ("/data", "/act"):
+        return JSONResponse({"error": str(error)}, 400 if request.method == "POST" else 404)
+    return PlainTextResponse(str(error), 404)
 
 
 class _OnlyFromHere:
@@ -143,7 +151,7 @@ class _Pages:
             return [
                 {
                     "name": one.session_id,
-                    "address": f"page?id={_quoted(one.session_id)}",
+                    "address": f"page?id={quote(one.session_id.encode('utf-8', 'replace'), safe='')}",
                     "messages": one.messages,
                     "tokens": one.tokens,
                 }
@@ -162,29 +170,20 @@ class _Pages:
             content = content_of(session) | {"stamp": stamp, "may_change": self.writing is not None}
             return document(content, live=True)
 
-        try:
-            return _html(await off_loop(told))
-        except TieredMemoryError as error:
-            return PlainTextResponse(str(error), 404)
+        return _html(await off_loop(told))
 
     async def data(self, request: Request) -> Response:
         """What a page shows, of the messages those behind `after`."""
         after = request.query_params.get("after", "0")
-        try:
-            if not after.isdecimal():
-                msg = f"`after` must be a message's number, not {after!r}"
-                raise InvalidInputError(msg)
-            found = await off_loop(lambda: embedded(content_of(self._session(request), after=int(after))))
-        except TieredMemoryError as error:
-            return JSONResponse({"error": str(error)}, 404)
+        if not after.isdecimal():
+            msg = f"`after` must be a message's number, not {after!r}"
+            raise InvalidInputError(msg)
+        found = await off_loop(lambda: embedded(content_of(self._session(request), after=int(after))))
         return Response(found, media_type="application/json")
 
     async def events(self, request: Request) -> Response:
         """Tells, for as long as somebody listens, that there is something new."""
-        try:
-            session = self._session(request)
-        except TieredMemoryError as error:
-            return PlainTextResponse(str(error), 404)
+        session = self._session(request)
         known = request.headers.get("last-event-id") or request.query_params.get("stamp", "")
 
         async def told() -> AsyncIterator[str]:
@@ -213,10 +212,7 @@ class _Pages:
             body += part
             if len(body) > _MOST_ASKED:
                 return JSONResponse({"error": "that is more than a change takes"}, 413)
-        try:
-            return JSONResponse(await off_loop(_done, self.writing, _wanted(body)))
-        except TieredMemoryError as error:
-            return JSONResponse({"error": str(error)}, 400)
+        return JSONResponse(await off_loop(_done, self.writing, _wanted(body)))
 
     def _session(self, request: Request) -> Session:
         return _existing(self.reading, request.query_params.get("id", ""))
@@ -271,10 +267,6 @@ def _stamp(session: Session) -> str:
     decided = [(one.id, one.undone_at) for one in session.outcomes(limit=1)]
     said = repr((asdict(session.metrics()), decided, [one.id for one in session.checkpoints()[:1]]))
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _quoted(name: str) -> str:
-    return quote(name.encode("utf-8", "replace"), safe="")
 
 
 def _html(text: str) -> Response:

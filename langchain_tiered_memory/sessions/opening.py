@@ -44,15 +44,12 @@ if TYPE_CHECKING:
 ChromaChoice = Any
 """`None` (embedded, beside the database), a path, a URL, or a `chromadb` client."""
 CondensingModel: TypeAlias = "str | Runnable[Any, Any]"
-ModelChoice: TypeAlias = "CondensingModel | Sequence[CondensingModel] | None"
-"""A chat model, what LangChain wraps around one, a string for `init_chat_model`, a chain of them (the first choice
-first), or `None`."""
 
 
 def open_runtime(
     where: str | Path | None,
     *,
-    model: ModelChoice,
+    model: CondensingModel | Sequence[CondensingModel] | None,
     embeddings: Embeddings | str | None,
     chroma: ChromaChoice,
     settings: Settings | None,
@@ -222,25 +219,21 @@ def _open_index(
     return index
 
 
-def _chain(model: ModelChoice) -> list[CondensingModel]:
+def _chain(model: CondensingModel | Sequence[CondensingModel] | None) -> list[CondensingModel]:
     if model is None:
         return []
-    chain = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
-    strangers = [type(one).__name__ for one in chain if not (isinstance(one, str) or _is_chat(one))]
-    if strangers:
-        msg = (
-            f"a condensing model is a chat model, what LangChain wraps around one, or a string that names one, not "
-            f"{strangers[0]}"
-        )
-        raise SettingsError(msg)
-    return chain
-
-
-def _is_chat(model: object) -> bool:
     from langchain_core.language_models import BaseChatModel  # noqa: PLC0415 - only where a model is used
 
-    found = models_in(model)
-    return bool(found) and all(isinstance(one, BaseChatModel) for one in found)
+    chain = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
+    for one in chain:
+        found = [] if isinstance(one, str) else models_in(one)
+        if not (isinstance(one, str) or (found and all(isinstance(inner, BaseChatModel) for inner in found))):
+            msg = (
+                f"a condensing model is a chat model, what LangChain wraps around one, or a string that names one, not "
+                f"{type(one).__name__}"
+            )
+            raise SettingsError(msg)
+    return chain
 
 
 def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, settings: Settings) -> list[Condenser]:
