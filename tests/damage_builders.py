@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from sqlalchemy import Boolean
 
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.items.values import ItemDraft, Reach
+from langchain_tiered_memory.items.store import ItemDraft, Reach
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.settings import CheckpointSettings
 from langchain_tiered_memory.transcript.outbox import write_down

@@ -103,7 +103,7 @@ def _text_or_none(value: object) -> str | None:
 
 
 def listed_conversation(
-    rows: list[Located], *, name: str, questions: Located | None, title: str | None = None
+    rows: list[Located], *, name: str, questions: Located | None = None, title: str | None = None
 ) -> Conversation:
     """The conversation of a list of messages; pauses of half an hour part its sittings."""
     if not rows:

@@ -1,30 +1,43 @@
-"""Reads what other programs keep of conversations: exports of ChatGPT and Claude, LangGraph's checkpoints, histories.
+"""Reads what other programs keep of conversations: exports of ChatGPT, Claude and LangSmith, checkpoints, histories.
 
-The two export a `conversations.json` with one object for each conversation; the others are SQLite files.
+The first two export a `conversations.json` with one object for each conversation, LangSmith runs; LangGraph's
+checkpoints and LangChain's histories are SQLite files.
 
 An exported conversation is read along the branch that its user saw last. What was attached is named in the text, for
 a later reader to find; what a product shows to nobody (custom instructions, hidden context, thoughts) is left out.
+
+Runs become a conversation for each thread, else for each trace. A run of an agent carries the conversation so far, so
+what one run repeats of those before it is left out. Of traces the root runs count; where a file has none of them, its
+model runs do.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import BaseMessage, convert_to_openai_messages
+
 from langchain_tiered_memory.conversations.annotated import listed_conversation
-from langchain_tiered_memory.conversations.turns import Conversation, Located, Refused, attempted, fail
+from langchain_tiered_memory.conversations.turns import Conversation, Located, Refused, attempted, fail, message_of
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.messages.codec import coerce, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
 _UNSEEN = ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap", "system_error")
 _TO_EVERYBODY = (None, "", "all", "user")
+_THREADS = ("thread_id", "session_id", "conversation_id")
+"""Keys of a run's metadata that LangSmith groups threads by."""
+_ASKED = ("input", "question", "query", "text")
+_ANSWERED = ("output", "answer", "result", "text")
 
 
 def export_reader(first: Mapping[str, Any]) -> Callable[[Located], Conversation] | None:
@@ -143,7 +156,115 @@ def _exported(document: Located, rows: list[dict[str, Any]], *, name: str, title
     if not rows:
         fail(document.place, "nothing is said in it")
     located = [Located(place=f"{document.place} {row['id']}", value=row) for row in rows]
-    return listed_conversation(located, name=name, questions=None, title=str(title) if title else None)
+    return listed_conversation(located, name=name, title=str(title) if title else None)
+
+
+def is_run(row: Mapping[str, Any]) -> bool:
+    """Whether this is a run of LangSmith's."""
+    return isinstance(row.get("run_type"), str) and "inputs" in row
+
+
+def conversations_of_runs(rows: Sequence[Located]) -> Iterator[Conversation]:
+    """The conversations of exported runs, each in the order of their starts."""
+    for row in rows:
+        if not isinstance(row.value, dict) or not is_run(row.value):
+            fail(row.place, "expected a run with `run_type` and `inputs`, like the first")
+    models = [row for row in rows if row.get("run_type") == "llm"]
+    roots = [row for row in rows if not row.get("parent_run_id")] or models
+    threads: dict[str, list[Located]] = {}
+    for row in sorted(roots, key=lambda one: str(one.get("start_time") or "")):
+        threads.setdefault(_thread_of(row), []).append(row)
+    some = False
+    for name, runs in threads.items():
+        turns = _stitched(runs, name)
+        if turns:
+            some = True
+            yield listed_conversation(turns, name=name)
+    if not some:
+        fail(rows[0].place, f"none of its {len(rows)} runs carries messages: export root runs or model runs")
+
+
+def _thread_of(row: Located) -> str:
+    about = (row.get("extra") or {}).get("metadata") or {}
+    named = next((about[key] for key in _THREADS if about.get(key)), None)
+    return str(named or row.get("trace_id") or row.get("id") or "runs")
+
+
+def _stitched(runs: Sequence[Located], thread: str) -> list[Located]:
+    """The messages of a thread's runs in order, each once."""
+    held: list[tuple[str, Located]] = []
+    for run in runs:
+        came = [(_words(message), message) for message in _messages_of(run)]
+        words = [one for one, _ in came]
+        before = [one for one, _ in held]
+        shared = next((n for n in range(min(len(before), len(words)), 0, -1) if before[-n:] == words[:n]), 0)
+        for said, message in came[shared:]:
+            when = run.get("start_time") if message.type in ("human", "system") else run.get("end_time")
+            told: dict[str, Any] = convert_to_openai_messages([message])[0]
+            row = {"message": told | {"id": message.id}, "id": message.id, "at": when or run.get("start_time")}
+            held.append((said, Located(place=run.place, value=row)))
+    seen: Counter[str] = Counter()
+    for said, located in held:
+        seen[said] += 1
+        if not located.value["id"]:  # by its words: another export of the thread gives it the same
+            located.value["id"] = hashlib.sha256(f"{thread}\0{said}\0{seen[said]}".encode()).hexdigest()[:16]
+    unique = {located.value["id"]: located for _, located in held}
+    return list(unique.values())
+
+
+def _words(message: BaseMessage) -> str:
+    said = [message.type, message.id or "", message.content]
+    return json.dumps(said, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _messages_of(run: Located) -> list[BaseMessage]:
+    """What a run was given and gave; of a graph's state the answer alone, which repeats the question."""
+    given, gave = _listed(run.get("inputs"), _ASKED, "human"), _listed(run.get("outputs"), _ANSWERED, "ai")
+    words = [_words(one) for one in gave]
+    return gave if given and words[: len(given)] == [_words(one) for one in given] else [*given, *gave]
+
+
+def _listed(value: Any, texts: Sequence[str], role: str) -> list[BaseMessage]:  # noqa: ANN401 - JSON
+    if not isinstance(value, dict):
+        return []
+    found = value.get("messages")
+    if isinstance(found, list):
+        return _flat(found)
+    generations = value.get("generations")
+    while isinstance(generations, list) and generations:
+        generations = generations[0]
+    if isinstance(generations, dict):
+        return _flat([generations.get("message") or {"role": role, "content": generations.get("text") or ""}])
+    choices = value.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return _flat([choices[0].get("message")])
+    output = value.get("output")
+    if isinstance(output, dict):
+        return _flat([output])
+    text = next((value[key] for key in texts if isinstance(value.get(key), str)), None)
+    return _flat([{"role": role, "content": text}]) if text else []
+
+
+def _flat(rows: Sequence[Any]) -> list[BaseMessage]:
+    found: list[BaseMessage] = []
+    for row in rows:
+        if isinstance(row, list):
+            found += _flat(row)
+        elif isinstance(row, dict):
+            found += _read(row)
+    return found
+
+
+def _read(row: Mapping[str, Any]) -> list[BaseMessage]:
+    """A message as LangChain writes it down whole, as a constructor or as a dict; nothing for what is none."""
+    fields = row.get("kwargs") if row.get("type") == "constructor" else row
+    if not isinstance(fields, dict):
+        return []
+    role = fields.get("role") or {"AIMessageChunk": "ai"}.get(str(fields.get("type")), fields.get("type"))
+    try:
+        return [message_of(row if "data" in row else fields | {"role": role})]
+    except InvalidInputError:
+        return []
 
 
 SQLITE = b"SQLite format 3\0"
@@ -215,4 +336,4 @@ def _conversation(path: Path, name: str, messages: Any, held: Any) -> Conversati
         except InvalidInputError as error:
             fail(f"{place}[{number}]", str(error))
         rows.append(Located(place=f"{place}[{number}]", value={"message": message, "at": at}))
-    return listed_conversation(rows, name=name, questions=None)
+    return listed_conversation(rows, name=name)

@@ -13,8 +13,13 @@ from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from langchain_tiered_memory.conversations.annotated import annotated_conversation, listed_conversation
-from langchain_tiered_memory.conversations.exports import SQLITE, conversations_of_sqlite, export_reader
-from langchain_tiered_memory.conversations.runs import conversations_of_runs, is_run
+from langchain_tiered_memory.conversations.exports import (
+    SQLITE,
+    conversations_of_runs,
+    conversations_of_sqlite,
+    export_reader,
+    is_run,
+)
 from langchain_tiered_memory.conversations.turns import Conversation, Located, Refused, attempted, fail
 from langchain_tiered_memory.errors import InvalidInputError
 
@@ -126,7 +131,7 @@ def _exported(rows: list[Located]) -> Iterator[Conversation]:
     for row in rows:
         sessions.setdefault(row.text("session"), []).append(row)
     for name, lines in sessions.items():
-        yield listed_conversation(lines, name=name, questions=None)
+        yield listed_conversation(lines, name=name)
 
 
 def _with_messages(row: Located, *, name: str) -> Conversation:

@@ -3,6 +3,9 @@
 Each ranks the turns of a conversation for a question (or takes the latest) and fills the budget with whole turns; a
 turn that no longer fits is passed over and the next one tried. They are strong: fusing stemmed BM25 with sentence
 vectors is what many memory products do.
+
+The prices are the same for every method. A turn costs the tokens of its line "speaker: text"; the first turn shown of a
+dated sitting also costs the line "[date]". Turns are whole or absent.
 """
 
 from __future__ import annotations
@@ -17,13 +20,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import snowballstemmer
 
-from langchain_tiered_memory.evaluation.pricing import Basket, PricedTurns
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from langchain_core.embeddings import Embeddings
     from numpy.typing import NDArray
+
+    from langchain_tiered_memory.conversations import Conversation
 
     Order: TypeAlias = NDArray[np.intp]
     Scores: TypeAlias = NDArray[np.floating]
@@ -55,6 +58,87 @@ _STOPWORDS = frozenset(
 )
 _LATIN_WORD = re.compile(r"[a-z0-9]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_USERS = ("user", "human")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedTurns:
+    """A conversation as the methods see it: lines with prices, by index."""
+
+    conversation: str
+    ids: tuple[str, ...]
+    lines: tuple[str, ...]
+    """`speaker: text`."""
+    costs: tuple[int, ...]
+    """Tokens of each line."""
+    sittings: tuple[int, ...]
+    """Of each turn, the index of its sitting."""
+    header_costs: tuple[int, ...]
+    """Tokens of each sitting's date line."""
+    spans: tuple[tuple[int, int], ...]
+    """Of each sitting, its first turn and the one after its last."""
+    by_user: tuple[bool, ...]
+    """Whether a turn is by the user of an assistant (roles `user` and `human`)."""
+
+    @property
+    def tokens(self) -> int:
+        """The whole conversation's price."""
+        return sum(self.costs) + sum(self.header_costs)
+
+    def price(self, indexes: Collection[int]) -> int:
+        """What showing exactly these turns costs, with their date lines."""
+        return sum(self.costs[i] for i in indexes) + sum(
+            self.header_costs[s] for s in {self.sittings[i] for i in indexes}
+        )
+
+    def price_of(self, turn_ids: Collection[str]) -> int:
+        """What showing exactly the turns of these ids costs; ids of other things are free."""
+        return self.price([index for index, turn_id in enumerate(self.ids) if turn_id in turn_ids])
+
+
+def priced(conversation: Conversation, count_text: Callable[[str], int]) -> PricedTurns:
+    """`conversation` with prices by `count_text`."""
+    lines = tuple(f"{turn.speaker}: {turn.text}" for turn in conversation.turns)
+    sittings = tuple(turn.sitting for turn in conversation.turns)
+    starts = [0, *(index for index in range(1, len(sittings)) if sittings[index] != sittings[index - 1])]
+    bounds = dict(
+        zip((sittings[start] for start in starts), zip(starts, [*starts[1:], len(lines)], strict=True), strict=True)
+    )
+    return PricedTurns(
+        conversation=conversation.id,
+        ids=tuple(turn.id for turn in conversation.turns),
+        lines=lines,
+        costs=tuple(count_text(f"{line}\n") for line in lines),
+        sittings=sittings,
+        header_costs=tuple(count_text(f"[{sitting.date}]\n") for sitting in conversation.sittings),
+        spans=tuple(bounds.get(number, (0, 0)) for number in range(len(conversation.sittings))),
+        by_user=tuple(turn.speaker in _USERS for turn in conversation.turns),
+    )
+
+
+class Basket:
+    """Takes turns while they fit the budget."""
+
+    def __init__(self, turns: PricedTurns, max_tokens: int) -> None:
+        self._turns = turns
+        self._dated: set[int] = set()
+        self.taken: set[int] = set()
+        """Indexes of the turns in it."""
+        self.left = max_tokens
+        """Tokens still to spend."""
+
+    def offer(self, indexes: Iterable[int]) -> bool:
+        """Take all of these turns if they fit together, else none; says whether they fitted."""
+        new = {index for index in indexes if index not in self.taken}
+        sittings = {self._turns.sittings[index] for index in new}
+        cost = sum(self._turns.costs[index] for index in new)
+        cost += sum(self._turns.header_costs[sitting] for sitting in sittings - self._dated)
+        if cost > self.left:
+            return False
+        self.left -= cost
+        self.taken.update(new)
+        self._dated |= sittings
+        return True
 
 
 class Okapi:

@@ -13,8 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.evaluation.baselines import choose, embedded, index_turns
-from langchain_tiered_memory.evaluation.pricing import PricedTurns, priced
+from langchain_tiered_memory.evaluation.baselines import PricedTurns, choose, embedded, index_turns, priced
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.settings import Settings, TreeSettings
 

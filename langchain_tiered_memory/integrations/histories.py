@@ -237,7 +237,7 @@ def _messages_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[BaseMessa
         InvalidInputError: when a row is no message, an id comes twice, or a time cannot be read.
     """
     located = [Located(place=f"message {number}", value=_in_parts(row)) for number, row in enumerate(rows, start=1)]
-    turns = listed_conversation(located, name="the history", questions=None).turns
+    turns = listed_conversation(located, name="the history").turns
     return [
         (_completed(turn.message.model_copy(update={"id": _own_id(row)}), row), turn.at)
         for turn, row in zip(turns, rows, strict=True)

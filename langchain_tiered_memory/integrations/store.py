@@ -36,13 +36,13 @@ from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001
 from langchain_tiered_memory.integrations.graph.tracks import user_of
 from langchain_tiered_memory.items.searching import has_labels, put_items, search_items
-from langchain_tiered_memory.items.values import ItemDraft, Reach
+from langchain_tiered_memory.items.store import ItemDraft, Reach
 from langchain_tiered_memory.types.arguments import Name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from langchain_tiered_memory.items.values import Place, StoredItem
+    from langchain_tiered_memory.items.store import Place, StoredItem
     from langchain_tiered_memory.runtime import Runtime
 
 Labels: TypeAlias = Sequence[Name]

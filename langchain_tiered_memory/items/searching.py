@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_tiered_memory.errors import IndexUnavailableError, InvalidInputError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.items.values import ItemDraft, Namespace, Place, Reach, StoredItem, as_json
+from langchain_tiered_memory.items.store import ItemDraft, Namespace, Place, Reach, StoredItem, as_json
 from langchain_tiered_memory.recall.fusion import bm25
 from langchain_tiered_memory.recall.ranking import WEIGHTS
 from langchain_tiered_memory.sql.schema import digest_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, RowMapping, and_, insert, select
 
-from langchain_tiered_memory.items.values import digest_of_place, expiry_of, kept, namespace_of
+from langchain_tiered_memory.items.store import digest_of_place, expiry_of, kept, namespace_of
 from langchain_tiered_memory.maintenance.remedies import Fault, Known, change, fault, fits, largest, mend
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in

@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import Engine, event, inspect, select, text, update
 
 from langchain_tiered_memory.errors import NewerSchemaError
-from langchain_tiered_memory.items.values import ItemDraft, Reach
+from langchain_tiered_memory.items.store import ItemDraft, Reach
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import migrations, schema
 from langchain_tiered_memory.transcript.outbox import write_down

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from langchain_tiered_memory.across.personal import holds_for_user
+from langchain_tiered_memory.across.user_facts import holds_for_user
 from tests.store_builders import fact
 
 OF_THE_USER = [
