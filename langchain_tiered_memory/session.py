@@ -16,9 +16,7 @@ from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.pages.page import content_of, document
 from langchain_tiered_memory.sessions.record_verbs import RecordVerbs, refuse_whole_session, require_own
-from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
-from langchain_tiered_memory.sessions.verdicts import VerdictVerbs
 from langchain_tiered_memory.sessions.view_verbs import ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @checked_verbs
-class Session(RecordVerbs, VerdictVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.session"):
+class Session(RecordVerbs, ViewVerbs, ShownHandle, sheet="sessions.session"):
     """One conversation or one agent run, seen from one of its tracks. `TieredMemory.session` returns it."""
 
     def add_messages(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.markup import escape
-from rich.table import Table as RichTable
 from rich.text import Text
 
+from langchain_tiered_memory.cli.screen import grid
 from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS
 from langchain_tiered_memory.evaluation.summary import FIGURES, Figure, Summary, Table, is_rival
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import RenderableType
+    from rich.table import Table as RichTable
 
     from langchain_tiered_memory.evaluation.summary import Estimate
 
@@ -124,11 +124,7 @@ def _honesty(summary: Summary) -> Text:
 
 
 def _grid(title: str, summary: Summary) -> RichTable:
-    rich = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    rich.add_column("", overflow="fold")
-    for budget in summary.budgets:
-        rich.add_column(f"{budget:,}", justify="right", no_wrap=True)
-    return rich
+    return grid(title, "", numbers=[f"{budget:,}" for budget in summary.budgets])
 
 
 def _cells(shares: dict[int, Estimate], summary: Summary) -> list[str]:

@@ -1,9 +1,12 @@
-"""The verbs of a session that have to do with views: contexts, and what the guard decided about them."""
+"""The verbs of a session that have to do with views (contexts, what the guard decided) and with an agent's run.
+
+A run's are tasks, phases and checkpoints.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
-from typing import Any
+from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
 from langchain_core.runnables import Runnable  # noqa: TC002
@@ -12,8 +15,14 @@ from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.compaction.thresholds import advised
 from langchain_tiered_memory.context.ledgers import costs, diff, dropped, outcomes, undo
 from langchain_tiered_memory.driver import flow_twin, off_loop_twin, run
+from langchain_tiered_memory.errors import NotFoundError, StorageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons
+from langchain_tiered_memory.runs.checkpoints import FINISHED_TASKS, checkpoint, checkpoint_infos, read_checkpoint
+from langchain_tiered_memory.runs.file_list import accessed_files
+from langchain_tiered_memory.runs.restore import restore
 from langchain_tiered_memory.sessions.record_verbs import SessionCore, refuse_whole_session
-from langchain_tiered_memory.types.arguments import Count, Name, Tool  # noqa: TC001
+from langchain_tiered_memory.types.arguments import Count, Name, Tool, Words  # noqa: TC001
 from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
 from langchain_tiered_memory.types.files import WindowUse
 from langchain_tiered_memory.types.outcomes import (
@@ -26,10 +35,13 @@ from langchain_tiered_memory.types.outcomes import (
     ViewDiff,
 )
 
+if TYPE_CHECKING:
+    from langchain_tiered_memory.types.runs import CheckpointInfo, FileAccess, MemoryCheckpoint, RestoreReport, Task
+
 
 @checked_verbs
 class ViewVerbs(SessionCore):
-    """Contexts, and the decisions behind them."""
+    """Contexts, and the decisions behind them; tasks, phases and checkpoints."""
 
     def context(
         self,
@@ -186,3 +198,187 @@ class ViewVerbs(SessionCore):
         return advised(runtime, ref, profile, track=self.core.only_track) if ref is not None else None
 
     asuggest_threshold = off_loop_twin(suggest_threshold)
+
+    def start_task(self, task_id: Words, *, depends_on: Sequence[Name] | None = None) -> Task:
+        """Start a task. New messages without a task belong to it, and pruning spares its messages longest.
+
+        Args:
+            task_id: Your name for it. Starting an active task again changes nothing. A finished one is reopened.
+            depends_on: Tasks whose messages matter to this one. With `None`, those that it was queued with.
+        """
+        return self._begin_task(task_id, depends_on, waits=False)
+
+    def queue_task(self, task_id: Words, *, depends_on: Sequence[Name] | None = None) -> Task:
+        """Add a task to the end of the queue; `start_task` starts it. Checkpoints save and restore the queue.
+
+        Args:
+            task_id: Your name for it. A known task stays as it is.
+            depends_on: Tasks whose messages matter to this one.
+        """
+        return self._begin_task(task_id, depends_on, waits=True)
+
+    aqueue_task = off_loop_twin(queue_task)
+
+    def tasks(self) -> list[Task]:
+        """Return active tasks, waiting ones in the order in which they were queued, and the 50 finished last.
+
+        A task's name is unique on its track. With a scope, only tasks of this track are returned.
+        """
+        store, ref = self.core.found()
+        only = self.core.only_track
+        return store.runs.tasks(ref, newest_finished=FINISHED_TASKS, track=only) if ref is not None else []
+
+    atasks = off_loop_twin(tasks)
+
+    def accessed_files(self, *, limit: Count = 50) -> list[FileAccess]:
+        """Return the files that tool calls of this track touched, latest first: path, tool, operation, turn and time.
+
+        Each file appears once, with its latest access and under its longest name. The operation is `write` if it was
+        ever written.
+
+        Args:
+            limit: The most files to return.
+        """
+        runtime, ref = self.core.checked, self.core.ref
+        return accessed_files(runtime, ref, track=self.track, limit=limit) if ref is not None else []
+
+    aaccessed_files = off_loop_twin(accessed_files)
+
+    def _begin_task(self, task_id: str, depends_on: Sequence[Name] | None, *, waits: bool) -> Task:
+        ref, runtime, alone = self.core.made(), self.core.runtime, self.core.scope is not None
+        start, now = runtime.store.runs.start_task, runtime.now()
+        return start(ref, self.track, task_id, depends_on=depends_on, now=now, waits=waits, alone=alone)
+
+    astart_task = off_loop_twin(start_task)
+
+    def finish_task(self, task_id: Name) -> Task:
+        """Finish a task. Its messages may be condensed from now on. Every fifth finished task saves a checkpoint.
+
+        Args:
+            task_id: As for `start_task`.
+
+        Raises:
+            NotFoundError: if no such task was started.
+        """
+        runtime, ref = self.core.checked, self.core.ref
+        if ref is None:
+            msg = f"no task {task_id!r} was started in the session {self.session_id!r}"
+            raise NotFoundError(msg)
+        alone = self.core.scope is not None
+        task, is_new = runtime.store.runs.finish_task(ref, task_id, runtime.now(), track=self.track, alone=alone)
+        number = task.number if is_new else None
+        self._save_in_passing(due_reasons(settings=runtime.settings.checkpoints, finished_task=number))
+        self.core.wake()
+        return task
+
+    afinish_task = off_loop_twin(finish_task)
+
+    def phase(self, name: Words | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
+        """Enter a phase of the run, or leave it with `None`. A change saves a checkpoint.
+
+        Args:
+            name: Your name for the phase.
+            project: As for `checkpoint`.
+        """
+        core = self.core
+        refuse_whole_session(core, "phase")
+        runtime = core.checked
+        before = runtime.store.runs.set_phase(core.made(), name, runtime.now())
+        reasons = due_reasons(settings=runtime.settings.checkpoints, phase_changed=before != name)
+        return self._save_in_passing(reasons, project=project)
+
+    aphase = off_loop_twin(phase)
+
+    def before(self, operation: Words, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
+        """Announce an operation. If `settings.checkpoints.operations` calls it risky, a checkpoint is saved first.
+
+        Args:
+            operation: What is about to be done, in words.
+            project: As for `checkpoint`.
+
+        Raises:
+            StorageError: if the checkpoint cannot be written. Better not do the operation now.
+        """
+        reasons = due_reasons(settings=self.core.checked.settings.checkpoints, operation=operation)
+        return self._saved(reasons, project=project, alone=self.core.scope is not None) if reasons else None
+
+    abefore = off_loop_twin(before)
+
+    def checkpoint(
+        self,
+        reason: Words = "manual",
+        *,
+        project: Mapping[str, Any] | None = None,
+        langgraph_checkpoint_id: Name | None = None,
+    ) -> MemoryCheckpoint:
+        """Save the state of the run: tasks, phase, pins, views, the messages of the last view, checksums of files.
+
+        A handle with a scope saves its own track. A handle without one restores such a checkpoint only by its id.
+
+        Args:
+            reason: Your reason, in a word.
+            project: Your own data to save with it, as plain JSON. Automatic checkpoints save it too, until you give
+                other data.
+            langgraph_checkpoint_id: The LangGraph checkpoint that belongs to it.
+
+        Raises:
+            InvalidInputError: if `project` is not JSON.
+            NotFoundError: if the session has nothing to save yet.
+            StorageError: if it cannot be written. Nothing was written.
+        """
+        alone = self.core.scope is not None
+        return self._saved((reason,), project=project, alone=alone, langgraph_checkpoint_id=langgraph_checkpoint_id)
+
+    acheckpoint = off_loop_twin(checkpoint)
+
+    def checkpoints(self) -> list[CheckpointInfo]:
+        """Return the session's checkpoints without their contents, newest first. With a scope, those of this track."""
+        return checkpoint_infos(self.core.checked, self.core.ref, track=self.core.only_track)
+
+    acheckpoints = off_loop_twin(checkpoints)
+
+    def read_checkpoint(self, checkpoint_id: Name | None = None) -> MemoryCheckpoint:
+        """Read a checkpoint: context and project state, task queue, metrics, conversation, checksums of files.
+
+        Its `conversation` is a list of LangChain's message dicts. `messages_from_dict` turns them into messages.
+
+        Args:
+            checkpoint_id: Its id. With `None`, the newest undamaged one.
+
+        Raises:
+            CheckpointError: if there is none, or the named one is damaged.
+        """
+        return read_checkpoint(self.core.checked, self.session_id, checkpoint_id, track=self.core.only_track)
+
+    aread_checkpoint = off_loop_twin(read_checkpoint)
+
+    def restore(self, checkpoint_id: Name | None = None) -> RestoreReport:
+        """Restore tasks, phase, pins and views from a checkpoint.
+
+        No message is removed. The report names messages that came since, and files that changed.
+
+        Args:
+            checkpoint_id: Its id. With `None`, the newest undamaged one.
+
+        Raises:
+            CheckpointError: if there is none, or the named one is damaged.
+        """
+        refuse_whole_session(self.core, "restore")
+        return restore(self.core.checked, self.session_id, checkpoint_id)
+
+    arestore = off_loop_twin(restore)
+
+    def _saved(self, reasons: Sequence[str], *, project: Mapping[str, Any] | None, **about: Any) -> MemoryCheckpoint:  # noqa: ANN401 - as `checkpoint` takes them
+        given = dict(project) if project is not None else None
+        return checkpoint(self.core.checked, self.session_id, track=self.track, reasons=reasons, project=given, **about)
+
+    def _save_in_passing(
+        self, reasons: Sequence[str], *, project: Mapping[str, Any] | None = None
+    ) -> MemoryCheckpoint | None:
+        """Save what is due; one that cannot be written unmakes nothing: it is reported as `checkpoint_failed`."""
+        try:
+            return self._saved(reasons, project=project) if reasons else None
+        except StorageError as error:
+            about = {"session_id": self.session_id, "reasons": list(reasons)}
+            self.core.engine.report(EventName.CHECKPOINT_FAILED, str(error), **about)
+            return None
