@@ -63,7 +63,13 @@ def parse_date(value: str | float) -> dt.datetime:
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
-        moment = _from_words(text)
+        zone, rest = _take_zone(text)
+        clock, rest = _take_time(rest, text)
+        year, month, day = _day_of(_WEEKDAY.sub(" ", rest), text)
+        try:
+            return dt.datetime.combine(dt.date(year, month, day), clock, tzinfo=zone)
+        except ValueError as error:
+            _refuse(text, error)
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
@@ -81,17 +87,6 @@ def _from_epoch(number: float) -> dt.datetime:
         return dt.datetime.fromtimestamp(seconds, tz=dt.UTC)
     except (OverflowError, OSError, ValueError):
         _refuse(number, "out of range for seconds since the epoch")
-
-
-def _from_words(text: str) -> dt.datetime:
-    zone, rest = _take_zone(text)
-    clock, rest = _take_time(rest, text)
-    rest = _WEEKDAY.sub(" ", rest)
-    year, month, day = _day_of(rest, text)
-    try:
-        return dt.datetime.combine(dt.date(year, month, day), clock, tzinfo=zone)
-    except ValueError as error:
-        _refuse(text, error)
 
 
 def _take_zone(text: str) -> tuple[dt.timezone, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -52,13 +51,13 @@ def context(one: Context) -> Sheet:
         total=one.max_tokens,
         is_named_below=True,
     )
+    spare = iter(SPARE_COLOURS * len(shown))
     sections = table(
         "what is in",
         ("section", "tokens", "share", "shows"),
         [(one_of.name, one_of.tokens, percent(one_of.tokens / one.max_tokens), _shows(one_of)) for one_of in shown],
+        colours=[COLOURS.get(section.name) or next(spare) for section in shown],
     )
-    spare = iter(SPARE_COLOURS * len(shown))
-    coloured = tuple(COLOURS.get(section.name) or next(spare) for section in shown)
     notes = [f"needed {guard.used_tokens:,} tokens at first; the window leaves {guard.window.limit:,}"]
     if guard.outcome.why:
         notes.append(f"{_named(guard.outcome.kind)}: {guard.outcome.why}")
@@ -70,7 +69,7 @@ def context(one: Context) -> Sheet:
         notes=tuple(notes),
         blocks=(
             bar,
-            replace(sections, colours=coloured[: len(sections.rows)]),
+            sections,
             *left_out([(section.name, left) for section in shown for left in section.left_out]),
             Fold(caption="what the model sees", blocks=_messages(one.messages)),
         ),

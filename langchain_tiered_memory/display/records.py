@@ -41,16 +41,13 @@ def summary(one: Summary) -> Sheet:
     """A summary with what it covers, and what became of it."""
     saved = percent(_saved([one]) if one.tokens else 0.0)
     sizes = f"{one.tokens:,} of {one.source_tokens:,} tokens, {saved} saved"
+    note = f": {one.verdict_note}" if one.verdict_note else ""
+    judged = [f"a person called it {one.verdict}{note}"] if one.verdict else []
     return Sheet(
         about=f"level {one.level}, messages {one.first_seq}-{one.last_seq}, {one.state}",
-        notes=(f"{sizes}; written by {one.model or 'nobody yet'}{_flaws(one)}", *_verdict(one)),
+        notes=(f"{sizes}; written by {one.model or 'nobody yet'}{_flaws(one)}", *judged),
         blocks=(Words(text=one.text),) if one.text else (),
     )
-
-
-def _verdict(one: Summary) -> list[str]:
-    note = f": {one.verdict_note}" if one.verdict_note else ""
-    return [f"a person called it {one.verdict}{note}"] if one.verdict else []
 
 
 def _flaws(one: Summary) -> str:

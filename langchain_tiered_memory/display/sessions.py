@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.display import contexts, records
@@ -37,7 +36,7 @@ def tiers(one: TierSizes) -> Sheet:
     )
     return Sheet(
         about=about,
-        blocks=(bar, replace(table("tiers", ("tier", "files", "kB", "full"), rows), colours=tuple(one.files))),
+        blocks=(bar, table("tiers", ("tier", "files", "kB", "full"), rows, colours=list(one.files))),
     )
 
 

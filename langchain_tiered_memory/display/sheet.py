@@ -188,7 +188,13 @@ def plural(count: int, noun: str) -> str:
 
 
 def table(
-    caption: str, columns: Sequence[str], rows: Iterable[tuple[Cell, ...]], *, most: int = 50, of: int | None = None
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[tuple[Cell, ...]],
+    *,
+    most: int = 50,
+    of: int | None = None,
+    colours: Sequence[str] = (),
 ) -> Table:
     """A table of at most `most` rows; `of` says how many there are, where `rows` has only the first."""
     kept = tuple(rows)
@@ -197,6 +203,7 @@ def table(
         columns=tuple(columns),
         rows=kept[:most],
         more=(of if of is not None else len(kept)) - min(len(kept), most),
+        colours=tuple(colours[:most]),
     )
 
 

@@ -32,9 +32,7 @@ class CachedEmbeddings(Embeddings):
         self.underlying_embeddings = underlying
         self._path = path
         self._name = fingerprint_of(underlying)
-        self._known: dict[str, list[float]] = {}
-        if path is not None:
-            self._known = self._read(path)
+        self._known = self._read(path) if path is not None else {}
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector per text; only unknown texts are embedded.

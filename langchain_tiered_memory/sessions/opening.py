@@ -145,22 +145,16 @@ class _Once:
     """Calls a function at the first call and keeps what it gave; safe for threads."""
 
     def __init__(self, call: Callable[[], VectorIndex | None]) -> None:
-        self._call = call
+        self._call: Callable[[], VectorIndex | None] | None = call
         self._lock = forks.Lock()
-        self._opened = False
-        self._found: VectorIndex | None = None
+        self.opened: VectorIndex | None = None
+        """What was opened, if anything was."""
 
     def __call__(self) -> VectorIndex | None:
         with self._lock, _LOADING:
-            if not self._opened:
-                self._found = self._call()
-                self._opened = True
-            return self._found
-
-    @property
-    def opened(self) -> VectorIndex | None:
-        """What was opened, if anything was."""
-        return self._found
+            if self._call is not None:
+                self.opened, self._call = self._call(), None
+            return self.opened
 
 
 def close_runtime(runtime: Runtime) -> None:
