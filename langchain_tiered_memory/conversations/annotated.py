@@ -6,6 +6,7 @@ OpenAI-style dicts, LangChain's dicts, or lines of our own export.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.conversations.dates import parse_date, place_in_time, split_by_pauses
@@ -45,7 +46,7 @@ def annotated_conversation(document: Located, *, name: str) -> Conversation:
     )
     if not turns:
         fail(document.place, "the conversation has no turns")
-    known = unique_ids((turn.id for turn in turns), document.place)
+    known = _unique_ids((turn.id for turn in turns), document.place)
     sittings = tuple(
         Sitting(id=str(session.get("id") or number), date=_text_or_none(session.get("date")), at=start)
         for number, (session, start) in enumerate(zip(sessions, starts, strict=True))
@@ -55,21 +56,20 @@ def annotated_conversation(document: Located, *, name: str) -> Conversation:
         id=str(document.get("id") or name),
         turns=turns,
         sittings=sittings,
-        questions=tuple(question_of(row, number, known) for number, row in enumerate(questions)),
+        questions=tuple(_question_of(row, number, known) for number, row in enumerate(questions)),
     )
 
 
-def unique_ids(ids: Iterable[str], place: str) -> frozenset[str]:
+def _unique_ids(ids: Iterable[str], place: str) -> frozenset[str]:
     """The set of `ids`."""
-    known: set[str] = set()
-    for turn_id in ids:
-        if turn_id in known:
+    counts = Counter(ids)
+    for turn_id, count in counts.items():
+        if count > 1:
             fail(place, f"the id {turn_id!r} stands for two turns")
-        known.add(turn_id)
-    return frozenset(known)
+    return frozenset(counts)
 
 
-def question_of(row: Located, number: int, known: frozenset[str]) -> Question:
+def _question_of(row: Located, number: int, known: frozenset[str]) -> Question:
     """One annotated question; cited turns that are not in `known` are unresolved.
 
     Raises:
@@ -115,7 +115,7 @@ def listed_conversation(
         _turn_said(row, index=index, at=moment, sitting=number)
         for index, (row, moment, number) in enumerate(zip(rows, moments, numbers, strict=True))
     )
-    known = unique_ids((turn.id for turn in turns), name)
+    known = _unique_ids((turn.id for turn in turns), name)
     asked = questions.items() if questions else []
     return Conversation(
         id=name,
@@ -125,7 +125,7 @@ def listed_conversation(
             for number in range(numbers[-1] + 1)
             for began in [turns[numbers.index(number)].at]
         ),
-        questions=tuple(question_of(row, number, known) for number, row in enumerate(asked)),
+        questions=tuple(_question_of(row, number, known) for number, row in enumerate(asked)),
         title=title,
     )
 

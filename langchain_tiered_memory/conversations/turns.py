@@ -91,11 +91,6 @@ class Conversation:
     questions: tuple[Question, ...] = ()
     title: str | None = None
 
-    @property
-    def speakers(self) -> tuple[str, ...]:
-        """Everybody who speaks, in order of their first word."""
-        return tuple(dict.fromkeys(turn.speaker for turn in self.turns))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:

@@ -83,7 +83,7 @@ def _block(block: Block) -> str:
 
 def _bar(bar: Bar) -> str:
     spare = iter(SPARE_COLOURS * (len(bar.parts) // len(SPARE_COLOURS) + 1))
-    colours = [COLOURS.get(part.colour or part.name) or next(spare) for part in bar.parts]
+    colours = [COLOURS.get(part.name) or next(spare) for part in bar.parts]
     parts = "".join(
         f'<div title="{_told(part.name)}: {number(part.amount)}" style="width:{100 * part.amount / bar.width:.2f}%;'
         f'background:{colour};box-sizing:border-box;border-right:1px solid rgba(255,255,255,.8)"></div>'

@@ -36,8 +36,6 @@ class Part:
 
     name: str
     amount: float
-    colour: str = ""
-    """A key of `COLOURS`, where it is not the name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,8 +28,8 @@ FIGURES: dict[Figure, str] = {
 }
 """What can be asked of an outcome. A turn counts where it is shown whole, unless the name says otherwise."""
 _Columns: TypeAlias = dict[tuple[str, int], dict[tuple[str, str], Outcome]]
-RESAMPLES = 10_000
-SEED = 20_240_229
+_RESAMPLES = 10_000
+_SEED = 20_240_229
 _LEVEL = (2.5, 97.5)
 _ROWS = 250
 """Resamples drawn at a time, to keep memory low on large sets."""
@@ -233,11 +233,11 @@ class Bootstrap:
     from a fixed seed, so every method sees the same ones and a run can be repeated to the digit.
     """
 
-    def __init__(self, size: int, *, resamples: int = RESAMPLES, seed: int = SEED) -> None:
+    def __init__(self, size: int, *, resamples: int = _RESAMPLES) -> None:
         if size < 1:
             msg = f"a bootstrap needs at least one question, not {size}"
             raise ValueError(msg)
-        random = np.random.default_rng(seed)
+        random = np.random.default_rng(_SEED)
         self._shares = np.empty((resamples, size), dtype=np.float32)
         for start in range(0, resamples, _ROWS):
             rows = min(_ROWS, resamples - start)
