@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.cli.options import given_key
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
@@ -42,11 +42,10 @@ def open_memory(
         raise NotFoundError(msg)
     from langchain_tiered_memory.memory import TieredMemory  # noqa: PLC0415 - slow to import
 
-    embeddings: Literal["auto"] | None = None if no_embeddings else "auto"
     return TieredMemory.open(
         where,
         model=model,
-        embeddings=embeddings,
+        embeddings=None if no_embeddings else "auto",
         settings=settings,
         read_only=read_only,
         encryption_key=given_key() if where is not None else None,
@@ -128,7 +127,7 @@ def cover_of(memory: TieredMemory, session_id: str) -> list[Summary]:
         NotFoundError: when there is no such session.
     """
     store, ref = _place(memory, session_id)
-    return sorted(store.tree.roots(ref, limit=_ROOTS), key=lambda summary: summary.first_seq)
+    return store.tree.roots(ref, limit=_ROOTS)
 
 
 def named_node(memory: TieredMemory, session_id: str, name: str) -> tuple[Summary | None, list[Summary | Entry]]:

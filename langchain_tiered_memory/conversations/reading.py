@@ -59,16 +59,11 @@ def read_conversations(path: Path) -> tuple[Conversation, ...]:
     Raises:
         InvalidInputError: when the file cannot be read or has no conversation; the message says where.
     """
-    found: list[Conversation] = []
-    refused: Refused | None = None
-    for one in open_conversations(path)[1]:
-        if isinstance(one, Refused):
-            refused = refused or one
-        else:
-            found.append(one)
-    if refused is not None and not found:
-        raise InvalidInputError(refused.reason)
-    return tuple(found)
+    read = list(open_conversations(path)[1])
+    found = tuple(one for one in read if isinstance(one, Conversation))
+    if read and not found:
+        raise InvalidInputError(next(one.reason for one in read if isinstance(one, Refused)))
+    return found
 
 
 def open_conversations(path: Path) -> tuple[int, Iterator[Conversation | Refused]]:

@@ -128,11 +128,9 @@ def replay(
 
 
 def _durations(seconds: Sequence[float]) -> Durations:
-    if not seconds:
-        return Durations(count=0, median_seconds=0.0, p95_seconds=0.0, total_seconds=0.0)
-    ranked = sorted(seconds)
+    ranked = sorted(seconds) or [0.0]
     return Durations(
-        count=len(ranked),
+        count=len(seconds),
         median_seconds=statistics.median(ranked),
         p95_seconds=ranked[min(len(ranked) - 1, int(0.95 * len(ranked)))],
         total_seconds=sum(ranked),

@@ -108,16 +108,10 @@ def _revisions(session: Session, entry: Entry) -> list[str]:
 
 def _outcomes(session: Session) -> tuple[list[Json], list[Json]]:
     """What views showed, each once, and the decisions, which name by place what was shown before and after."""
-    views: list[Json] = []
     places: dict[tuple[ShownView, str], int] = {}
 
     def place_of(view: ShownView | None, text: str) -> int | None:
-        if view is None:
-            return None
-        if (view, text) not in places:
-            places[view, text] = len(views)
-            views.append(asdict(view) | {"text": text})
-        return places[view, text]
+        return None if view is None else places.setdefault((view, text), len(places))
 
     told: list[Json] = []
     for outcome in session.outcomes(limit=_MOST_OUTCOMES):
@@ -131,7 +125,7 @@ def _outcomes(session: Session) -> tuple[list[Json], list[Json]]:
                     "after": place_of(diff.after, diff.text_after),
                 }
             )
-    return views, told
+    return [asdict(view) | {"text": text} for view, text in places], told
 
 
 def _said(messages: Iterable[BaseMessage], track: str, known: dict[tuple[str, str], Entry]) -> list[Any]:
