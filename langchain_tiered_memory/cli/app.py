@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, pages, surroundings, transfer
+from langchain_tiered_memory.cli import ask, care, evaluate, pages, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR, KeyFile, use_key_file
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
@@ -41,8 +41,8 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "forget": (transfer.forget, "memory.db alice --message m1"),
     "encrypt": (care.encrypt, "memory.db encrypted.db"),
     "rotate-key": (care.rotate_key, "encrypted.db new-key.txt"),
-    "status": (surroundings.status, "memory.db"),
-    "setup": (surroundings.setup, "--yes"),
+    "status": (care.status, "memory.db"),
+    "setup": (care.setup, "--yes"),
 }
 """In the order of `--help`, each with the arguments of an example."""
 _WITH_KEY = ("encrypt", "rotate-key")

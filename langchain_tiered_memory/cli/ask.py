@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
+from langchain_tiered_memory.cli.care import say_gaps
 from langchain_tiered_memory.cli.context_view import account, content
 from langchain_tiered_memory.cli.opening import existing_session, open_memory
 from langchain_tiered_memory.cli.options import AsJson, Database, NoEmbeddings, ReadOnly, SessionId
 from langchain_tiered_memory.cli.screen import grid, out, print_json, say, short
-from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.display.sheet import plural
 from langchain_tiered_memory.settings import Settings, SettingsName, TreeSettings
 from langchain_tiered_memory.summaries.marks import RULES

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from langchain_tiered_memory.cli.care import say_gaps
 from langchain_tiered_memory.cli.context_view import show_replay
 from langchain_tiered_memory.cli.opening import open_memory, priced_settings
 from langchain_tiered_memory.cli.options import AsJson, Model, NoEmbeddings
 from langchain_tiered_memory.cli.screen import out, print_json, progress, say
-from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 

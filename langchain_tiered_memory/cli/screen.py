@@ -109,7 +109,6 @@ class _Rate(ProgressColumn):
     """Steps in a second, or seconds for one."""
 
     def render(self, task: Task) -> Text:
-        """Empty until it is known."""
         speed = task.speed
         if not speed:
             return Text("")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from langchain_tiered_memory.cli.care import say_gaps
 from langchain_tiered_memory.cli.opening import entries_of, existing_session, has_vectors, message_ids_of, open_memory
 from langchain_tiered_memory.cli.options import (
     EXIT_DECLINED,
@@ -16,7 +17,6 @@ from langchain_tiered_memory.cli.options import (
     ToFile,
 )
 from langchain_tiered_memory.cli.screen import err, far, out, print_json, progress, say, written
-from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.display.sheet import plural
 from langchain_tiered_memory.errors import NotFoundError
 

@@ -61,7 +61,6 @@ def annotated_conversation(document: Located, *, name: str) -> Conversation:
 
 
 def _unique_ids(ids: Iterable[str], place: str) -> frozenset[str]:
-    """The set of `ids`."""
     counts = Counter(ids)
     for turn_id, count in counts.items():
         if count > 1:

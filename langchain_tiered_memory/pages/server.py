@@ -107,8 +107,6 @@ class _OnlyFromHere:
         self._origins = {f"http://{host}" for host in self._hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-
         async def kept_here(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(_HEADERS)
@@ -162,8 +160,6 @@ class _Pages:
         return _html(listing(await off_loop(told)))
 
     async def page(self, request: Request) -> Response:
-        """A session's page."""
-
         def told() -> str:
             session = self._session(request)
             stamp = _stamp(session)

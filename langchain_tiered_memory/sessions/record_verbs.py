@@ -112,7 +112,6 @@ def has_sole_track(core: SessionEngine) -> bool:
 
 
 def _decoded(entry: Entry) -> BaseMessage:
-    """The stored message."""
     try:
         return decode(entry.payload)
     except UnknownMessageError as error:
