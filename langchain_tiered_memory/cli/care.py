@@ -14,7 +14,6 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from langchain_tiered_memory.cli.context_view import level_lines
 from langchain_tiered_memory.cli.opening import cover_of, existing_session, named_node, open_memory
 from langchain_tiered_memory.cli.options import (
     EXIT_DECLINED,
@@ -26,10 +25,10 @@ from langchain_tiered_memory.cli.options import (
     given_key,
     reader,
 )
-from langchain_tiered_memory.cli.screen import err, far, grid, out, print_json, say, short, waiting
+from langchain_tiered_memory.cli.screen import err, far, grid, out, print_json, say, short, show, waiting
 from langchain_tiered_memory.display.sheet import plural
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.reports import MemoryStatus, Problem, SessionMetrics, VerifyReport
+from langchain_tiered_memory.reports import MemoryStatus, SessionMetrics
 from langchain_tiered_memory.types.records import Entry, Summary, utc
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def verify(
         far("verify") as how,
     ):
         report = memory.verify(progress=how)
-    _show_report(report, as_json=as_json)
+    show(report, as_json=as_json)
     if not report.healthy:
         raise typer.Exit(EXIT_PROBLEMS)
 
@@ -94,7 +93,7 @@ def reindex(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJso
     """Rebuild the search indexes from messages and summaries: after a change of embedder, a loss, or problems."""
     with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory, far("reindex") as how:
         report = memory.rebuild_index(progress=how)
-    _show_report(report, as_json=as_json)
+    show(report, as_json=as_json)
 
 
 def doctor(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
@@ -104,54 +103,9 @@ def doctor(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson
     """
     with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory, waiting("doctor"):
         report = memory.doctor()
-    if as_json:
-        print_json(report)
-    else:
-        console = out()
-        if not report.found:
-            console.print("nothing is wrong", style="green")
-        for problems, what, style in ((report.mended, "mended", "green"), (report.left, "left", "yellow")):
-            if problems:
-                title = Text(f"{plural(len(problems), 'problem')} {what}", style=style)
-                console.print(_problem_table(problems, title))
-        _show_notes(report.notes)
+    show(report, as_json=as_json)
     if not report.healthy:
         raise typer.Exit(EXIT_PROBLEMS)
-
-
-def _show_notes(notes: Sequence[str]) -> None:
-    for note in notes:
-        out().print(Text(f"note: {note}", style="yellow"))
-
-
-def _show_report(report: VerifyReport, *, as_json: bool) -> None:
-    if as_json:
-        print_json(report)
-        return
-    console = out()
-    checked = ", ".join(
-        (
-            plural(report.sessions, "session"),
-            plural(report.entries, "message"),
-            plural(report.summaries, "summary"),
-            plural(report.passages, "passage"),
-            plural(report.vectors, "vector"),
-        )
-    )
-    if report.healthy:
-        console.print(Text.assemble(("all is well: ", "green"), checked))
-    else:
-        console.print(_problem_table(report.problems, f"{plural(len(report.problems), 'problem')} in {checked}"))
-    _show_notes(report.notes)
-
-
-def _problem_table(problems: Sequence[Problem], title: str | Text) -> Table:
-    table = grid(title, "kind")
-    for name in ("where", "what"):
-        table.add_column(name, overflow="fold")
-    for problem in problems:
-        table.add_row(Text(problem.kind), Text(problem.what), Text(problem.detail))
-    return table
 
 
 def _show_sessions(metrics: Sequence[SessionMetrics]) -> None:
@@ -177,23 +131,15 @@ def _inspect_session(memory: "TieredMemory", session_id: str, *, as_json: bool) 
     if as_json:
         print_json({"metrics": metrics, "cover": cover})
         return
-    console = out()
-    console.print(f"{plural(metrics.messages, 'message')}, {metrics.tokens:,} tokens\n")
-    for part in level_lines(metrics):
-        console.print(part)
-    if metrics.kept_identifiers is not None:
-        console.print(f"Identifiers kept by the summaries: {metrics.kept_identifiers:.0%}")
-    for count, state in ((metrics.failed, "failed"), (metrics.degraded, "degraded"), (metrics.stale, "stale")):
-        if count:
-            console.print(f"{plural(count, 'summary')} {state}", style="yellow")
+    show(metrics, as_json=False)
     table = grid("what stands for the history", "summary", numbers=("level", "messages", "tokens"))
     for name in ("from", "to"):
         table.add_column(name)
     for summary in cover:
         span = (f"{utc(moment):%Y-%m-%d %H:%M}" for moment in (summary.first_at, summary.last_at))
         table.add_row(short(summary.id), str(summary.level), f"{summary.entry_count:,}", f"{summary.tokens:,}", *span)
-    console.print()
-    console.print(table)
+    out().print()
+    out().print(table)
 
 
 def _inspect_node(memory: "TieredMemory", session_id: str, node: str, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from langchain_tiered_memory.cli.screen import duration, grid, out
+from langchain_tiered_memory.display.contexts import shows
 from langchain_tiered_memory.display.sheet import plural
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def account(context: Context) -> Table:
     table.add_column("shows", overflow="fold")
     table.add_column("left out", overflow="fold", style="dim")
     for section in context.sections:
-        row = (section.name, f"{section.tokens:,}", f"{section.cap:,}", _shows(section), _left_out(section))
+        row = (section.name, f"{section.tokens:,}", f"{section.cap:,}", shows(section) or "-", _left_out(section))
         table.add_row(*(Text(cell) for cell in row))
     return table
 
@@ -75,15 +76,6 @@ def _messages(messages: Sequence[BaseMessage], *, brief: bool) -> Iterator[Rende
 
 def _indented(text: Text) -> Padding:
     return Padding(text, (0, 0, 0, 2))
-
-
-def _shows(section: Section) -> str:
-    counts = (
-        (len(section.entry_ids), "message"),
-        (len(section.passage_ids), "passage"),
-        (len(section.summary_ids), "summary"),
-    )
-    return ", ".join(plural(count, noun) for count, noun in counts if count) or "-"
 
 
 def _left_out(section: Section) -> str:

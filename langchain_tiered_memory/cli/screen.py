@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from langchain_tiered_memory.display.shown import Shown
     from langchain_tiered_memory.reports import Progress as How
 
 _WHOLE_ID = 12
@@ -65,6 +66,14 @@ def short(name: str) -> str:
 def print_json(value: object) -> None:
     """`value` as indented JSON on standard output: dataclasses as objects, messages in OpenAI's style."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n")
+
+
+def show(value: Shown, *, as_json: bool) -> None:
+    """A value as it shows itself in a program's terminal, or as JSON."""
+    if as_json:
+        print_json(value)
+    else:
+        out().print(Text(str(value)), soft_wrap=True)
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - anything that JSON has

@@ -16,7 +16,7 @@ from langchain_tiered_memory.cli.options import (
     NoEmbeddings,
     ToFile,
 )
-from langchain_tiered_memory.cli.screen import err, far, out, print_json, progress, say, written
+from langchain_tiered_memory.cli.screen import err, far, out, print_json, progress, say, show, written
 from langchain_tiered_memory.display.sheet import plural
 from langchain_tiered_memory.errors import NotFoundError
 
@@ -145,22 +145,4 @@ def forget(
             receipt = memory.session(session).forget(message_ids=list(message_ids))
         else:
             receipt = memory.forget(session_id=session, user=user)
-    if as_json:
-        print_json(receipt)
-        return
-    console = out()
-    removed = {
-        "message": receipt.entries,
-        "older revision": receipt.revisions,
-        "summary": receipt.summaries,
-        "passage": receipt.passages,
-        "vector": receipt.vectors,
-        "fact": receipt.facts,
-        "file": receipt.files,
-        "checkpoint": receipt.checkpoints,
-        "item": receipt.items,
-    }
-    told = [plural(count, what) for what, count in removed.items() if count]
-    say(f"forgotten: {', '.join(told) or 'nothing was there'}", where=console)
-    for place in receipt.may_remain:
-        say(f"bytes may remain: {place}", style="yellow", where=console)
+    show(receipt, as_json=as_json)

@@ -55,7 +55,7 @@ def context(one: Context) -> Sheet:
     sections = table(
         "what is in",
         ("section", "tokens", "share", "shows"),
-        [(one_of.name, one_of.tokens, percent(one_of.tokens / one.max_tokens), _shows(one_of)) for one_of in shown],
+        [(one_of.name, one_of.tokens, percent(one_of.tokens / one.max_tokens), shows(one_of)) for one_of in shown],
         colours=[COLOURS.get(section.name) or next(spare) for section in shown],
     )
     notes = [f"needed {guard.used_tokens:,} tokens at first; the window leaves {guard.window.limit:,}"]
@@ -80,7 +80,7 @@ def section(one: Section) -> Sheet:
     """What one section says."""
     blocks: list[Block] = [Words(text=one.text)] if one.text else []
     blocks += left_out([(one.name, left) for left in one.left_out])
-    return Sheet(about=f"{one.name}: {one.tokens:,} tokens, {_shows(one)}", blocks=tuple(blocks))
+    return Sheet(about=f"{one.name}: {one.tokens:,} tokens, {shows(one)}", blocks=tuple(blocks))
 
 
 def left_out(found: Sequence[tuple[str, LeftOut]]) -> tuple[Block, ...]:
@@ -96,7 +96,8 @@ def _briefly(what: str) -> str:
     return brief(what, 40) if "-" in what or " " in what else what[:_ID]
 
 
-def _shows(one: Section) -> str:
+def shows(one: Section) -> str:
+    """What a section is made of, counted; empty where it has nothing."""
     counts = (
         (len(one.entry_ids), "message"),
         (len(one.passage_ids), "passage"),

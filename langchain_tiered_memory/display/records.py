@@ -246,10 +246,12 @@ def status(one: MemoryStatus) -> Sheet:
 
 def verify_report(one: VerifyReport) -> Sheet:
     """What was looked at, and what is wrong."""
-    looked = f"{plural(one.sessions, 'session')}, {plural(one.entries, 'message')}, {plural(one.summaries, 'summary')}"
+    nouns = ("session", "message", "summary", "passage", "vector")
+    counts = (one.sessions, one.entries, one.summaries, one.passages, one.vectors)
+    looked = ", ".join(plural(count, noun) for count, noun in zip(counts, nouns, strict=True))
     rows = [(problem.kind, problem.what, problem.detail) for problem in one.problems]
     return Sheet(
-        about=f"{looked}: {'all is well' if one.healthy else plural(len(rows), 'problem')}",
+        about=f"{'all is well' if one.healthy else plural(len(rows), 'problem')}: {looked}",
         notes=one.notes,
         blocks=(table("problems", ("kind", "where", "what"), rows),) if rows else (),
     )
