@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.models.message_counting import RememberedCounts
     from langchain_tiered_memory.models.surroundings import Surroundings
-    from langchain_tiered_memory.protocols import Clock, VectorIndex
+    from langchain_tiered_memory.recall.chroma.index import ChromaIndex
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.sql.encryption import KeySource
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
@@ -64,10 +64,10 @@ class Runtime:
     store: SqlStore
     settings: Settings
     counter: RememberedCounts
-    now: Clock
+    now: Callable[[], float]
     condenser: CondensationEngine
     """Has summaries written."""
-    open_index: Callable[[], VectorIndex | None]
+    open_index: Callable[[], ChromaIndex | None]
     """The vector index, opened on first use; `None` where search is lexical only."""
     embeddings: Callable[[], Embeddings | None]
     """What embeds, chosen on first use; `None` where search is lexical only."""

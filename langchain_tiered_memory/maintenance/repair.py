@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.maintenance.remedies import Fault
-    from langchain_tiered_memory.protocols import VectorIndex
+    from langchain_tiered_memory.recall.chroma.index import ChromaIndex
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef
 
@@ -55,7 +55,7 @@ def rebuild_index(runtime: Runtime, *, progress: Callable[[Progress], object] | 
     return verify(runtime, progress=progress)
 
 
-def _clear(runtime: Runtime, index: VectorIndex) -> None:
+def _clear(runtime: Runtime, index: ChromaIndex) -> None:
     try:
         index.clear()
     except IndexUnavailableError as error:
@@ -65,7 +65,7 @@ def _clear(runtime: Runtime, index: VectorIndex) -> None:
         runtime.store.vector_queue.reset()
 
 
-def _broken(index: VectorIndex) -> str | None:
+def _broken(index: ChromaIndex) -> str | None:
     """Why the index itself cannot be used; `None` where only its embedder failed."""
     try:
         index.count()
@@ -74,7 +74,7 @@ def _broken(index: VectorIndex) -> str | None:
     return None
 
 
-def _start_over(runtime: Runtime, index: VectorIndex, why: str) -> bool:
+def _start_over(runtime: Runtime, index: ChromaIndex, why: str) -> bool:
     """Put away files that cannot be read, all of them derived; says so. Returns whether that was possible."""
     became = index.discard()
     if became is None:

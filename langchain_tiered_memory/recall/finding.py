@@ -23,7 +23,7 @@ from langchain_tiered_memory.types.records import Entry, Hit, utc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from langchain_tiered_memory.protocols import VectorIndex
+    from langchain_tiered_memory.recall.chroma.index import ChromaIndex
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.transcript.entry_reads import Moment
     from langchain_tiered_memory.types.drafts import SearchFilters
@@ -246,7 +246,7 @@ def similar_passages(
     return dict(found)
 
 
-def _index_to_ask(runtime: Runtime, ref: SessionRef | None) -> VectorIndex | None:
+def _index_to_ask(runtime: Runtime, ref: SessionRef | None) -> ChromaIndex | None:
     """The index, with the newest passages, of one session or of all, where that can be written.
 
     `None` where there is none to ask.
@@ -266,7 +266,7 @@ def _index_to_ask(runtime: Runtime, ref: SessionRef | None) -> VectorIndex | Non
     return None
 
 
-def _has_lost(runtime: Runtime, ref: SessionRef, index: VectorIndex, *, level: int, known: int) -> bool:
+def _has_lost(runtime: Runtime, ref: SessionRef, index: ChromaIndex, *, level: int, known: int) -> bool:
     """Whether the index lacks what SQL takes for embedded; that waits to be embedded again then."""
     if not may_write(runtime):
         return False

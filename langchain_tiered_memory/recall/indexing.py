@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from langchain_tiered_memory.driver import Flow
-    from langchain_tiered_memory.protocols import VectorIndex
+    from langchain_tiered_memory.recall.chroma.index import ChromaIndex
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef
 
@@ -101,7 +101,7 @@ _PAGE = 5000
 """Ids read at a time."""
 
 
-def usable_index(runtime: Runtime) -> VectorIndex | None:
+def usable_index(runtime: Runtime) -> ChromaIndex | None:
     """The vector index, if there is one and it holds vectors of this embedder.
 
     Raises:
@@ -154,7 +154,7 @@ def brought_up(
     limit: int | None = None,
     newest_first: bool = False,
     embedded: Callable[[int], None] | None = None,
-) -> tuple[int, VectorIndex | None]:
+) -> tuple[int, ChromaIndex | None]:
     """`index_pending`, with the index where it can be asked now: `None` spares another wait for one that is down."""
     done = 0
     try:
@@ -222,7 +222,7 @@ def queue_lost(runtime: Runtime) -> bool:
     return True
 
 
-def _queue_missing(runtime: Runtime, index: VectorIndex) -> None:
+def _queue_missing(runtime: Runtime, index: ChromaIndex) -> None:
     settled: list[int] = []
     while page := runtime.store.vector_queue.settled(
         fingerprint=index.fingerprint,
@@ -243,7 +243,7 @@ def _queue_missing(runtime: Runtime, index: VectorIndex) -> None:
         )
 
 
-def _drop_overtaken(runtime: Runtime, index: VectorIndex, ids: list[int]) -> None:
+def _drop_overtaken(runtime: Runtime, index: ChromaIndex, ids: list[int]) -> None:
     """Passages may be edited or forgotten while they are embedded: what is no more must not stay."""
     alive = {passage.id for passage in runtime.store.text_index.by_id(None, ids)}
     gone = [one for one in ids if one not in alive]
@@ -251,7 +251,7 @@ def _drop_overtaken(runtime: Runtime, index: VectorIndex, ids: list[int]) -> Non
         index.remove(gone)
 
 
-def drop_forgotten(runtime: Runtime, index: VectorIndex) -> int:
+def drop_forgotten(runtime: Runtime, index: ChromaIndex) -> int:
     """Take vectors of removed passages out of the index. Returns how many were there."""
     dropped = 0
     while True:

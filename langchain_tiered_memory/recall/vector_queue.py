@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingVector:
-    """A passage that is not in the vector index yet; fits `protocols.VectorRow`."""
+    """A passage that is not in the vector index yet."""
 
     id: int
     text: str
     metadata: Mapping[str, str | int | float]
+    """`session`, `level` and `seq` (int), `track` and `kind` (str), `at` (float)."""
 
 
 class VectorQueue(Room):

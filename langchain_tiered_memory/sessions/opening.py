@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
-    from langchain_tiered_memory.protocols import TokenCounter, VectorIndex
+    from langchain_tiered_memory.protocols import TokenCounter
+    from langchain_tiered_memory.recall.chroma.index import ChromaIndex
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.sql.encryption import KeySource
     from langchain_tiered_memory.summaries.writers.jobs import Condenser
@@ -144,13 +145,13 @@ _LOADING = forks.Section("the loading of the vector index")
 class _Once:
     """Calls a function at the first call and keeps what it gave; safe for threads."""
 
-    def __init__(self, call: Callable[[], VectorIndex | None]) -> None:
-        self._call: Callable[[], VectorIndex | None] | None = call
+    def __init__(self, call: Callable[[], ChromaIndex | None]) -> None:
+        self._call: Callable[[], ChromaIndex | None] | None = call
         self._lock = forks.Lock()
-        self.opened: VectorIndex | None = None
+        self.opened: ChromaIndex | None = None
         """What was opened, if anything was."""
 
-    def __call__(self) -> VectorIndex | None:
+    def __call__(self) -> ChromaIndex | None:
         with self._lock, _LOADING:
             if self._call is not None:
                 self.opened, self._call = self._call(), None
@@ -180,7 +181,7 @@ def _vector_folder(chroma: ChromaChoice) -> Path | None:
 
 def _open_index(
     store: SqlStore, chosen: Embeddings | None, chroma: ChromaChoice, settings: Settings
-) -> VectorIndex | None:
+) -> ChromaIndex | None:
     if chosen is None:
         return None
     store.database.end_snapshot()  # opening it loads libraries, and may wait for a server

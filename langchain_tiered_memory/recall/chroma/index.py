@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from langchain_core.embeddings import Embeddings
 
-    from langchain_tiered_memory import protocols
+    from langchain_tiered_memory.recall.vector_queue import PendingVector
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ _AXES = 2
 
 
 class ChromaIndex:
-    """A `VectorIndex` in Chroma. Safe for threads; nothing slow happens before the first use.
+    """Vectors of passages in Chroma, by passage id. Safe for threads; nothing slow happens before the first use.
 
     With a directory, several processes may write and search: each sees what the others wrote. Everything that Chroma,
     its server or the embedder raises becomes `IndexUnavailableError`; the next call tries anew.
@@ -101,7 +101,7 @@ class ChromaIndex:
                 self._fingerprint = fingerprint_of(self._embeddings)
         return self._fingerprint
 
-    def add(self, rows: Sequence[protocols.VectorRow]) -> None:
+    def add(self, rows: Sequence[PendingVector]) -> None:
         """Embed and store; an id that exists is replaced, of one that comes twice the last counts.
 
         Raises:
@@ -123,7 +123,7 @@ class ChromaIndex:
             query: The question's text.
             session_keys: Only passages of these sessions; `None` for all, which callers must mean.
             limit: How many at most.
-            where: What `level`, `seq`, `track`, `at` or `kind` must be besides.
+            where: What `level`, `seq`, `track`, `at` or `kind` must be besides: `{"level": 1}`.
 
         Raises:
             IndexUnavailableError: when the index or the embedder cannot be used.
@@ -134,7 +134,7 @@ class ChromaIndex:
         vector = self._vectors(lambda texts: [self._embeddings.embed_query(text) for text in texts], [query])[0]
         return self._again(partial(self._nearest, vector, session_keys=session_keys, limit=limit, where=where))
 
-    def _store(self, batch: Sequence[protocols.VectorRow], vectors: Any) -> None:  # noqa: ANN401 - numpy is loaded lazily
+    def _store(self, batch: Sequence[PendingVector], vectors: Any) -> None:  # noqa: ANN401 - numpy is loaded lazily
         with self._working("storing vectors"), self._source.writing() as client:
             collection = self._collections.made(client, self.fingerprint)
             most = client.get_max_batch_size()

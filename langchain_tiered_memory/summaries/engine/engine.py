@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         PromptGenerator,
         TelemetryCollector,
     )
-    from langchain_tiered_memory.protocols import Clock
     from langchain_tiered_memory.summaries.checks.measures import Embed
     from langchain_tiered_memory.summaries.engine.chain import GivenPart
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
@@ -61,7 +60,7 @@ class EngineChoices(TypedDict, total=False):
     """Optional arguments of `CondensationEngine`, which explains them."""
 
     count_text: Callable[[str], int] | None
-    clock: Clock | None
+    clock: Callable[[], float] | None
     attempts: int
     max_open_seconds: float
     prompt_generator: PromptGenerator | None
@@ -86,7 +85,7 @@ class CondensationEngine:
         settings: CondensationSettings,
         *,
         count_text: Callable[[str], int] | None = None,
-        clock: Clock | None = None,
+        clock: Callable[[], float] | None = None,
         attempts: int = 1,
         max_open_seconds: float = _MAX_OPEN_SECONDS,
         prompt_generator: PromptGenerator | None = None,
@@ -94,7 +93,7 @@ class CondensationEngine:
         self._settings = settings
         self._own_count, self._own_clock = count_text, clock
         self._count = count_text if count_text is not None else EstimatingCounter().count_text
-        self._clock: Clock = clock if clock is not None else time.time
+        self._clock: Callable[[], float] = clock if clock is not None else time.time
         self._report: Report = _unheard
         caller = ExtensionCaller(seconds=settings.plugin_seconds, report=self._say)
         self.views = ViewExtensions(caller)
@@ -202,7 +201,12 @@ class CondensationEngine:
         self._extensions.configure(settings, judges if self._built_in else None)
 
     def attach(
-        self, *, count_text: Callable[[str], int], clock: Clock, report: Report, embed: Embed | None = None
+        self,
+        *,
+        count_text: Callable[[str], int],
+        clock: Callable[[], float],
+        report: Report,
+        embed: Embed | None = None,
     ) -> None:
         """Serve a memory: count as it counts and ask its clock, unless told otherwise, embed and report as it does."""
         self._embed = embed if embed is not None else _nothing
