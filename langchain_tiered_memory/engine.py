@@ -1,17 +1,24 @@
-"""An opened memory behind its public verbs: parts, worker, and what waits for an answer.
+"""An opened memory behind its public verbs: parts, worker, what waits for an answer; and one session on one track.
 
-Its methods are public to this package and no part of the public interface: memory, sessions, integrations and the
-command line call them, not each other's private parts. One session of it is a `SessionEngine`.
+Methods are public to this package and no part of the public interface: memory, sessions, integrations and the command
+line call them, not each other's private parts. The owner is checked in a `SessionEngine`: `checked` gives the memory's
+parts only to a handle of the session's owner.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+
+from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.across.searching import search_across
 from langchain_tiered_memory.across.user_facts import facts_of_user
-from langchain_tiered_memory.driver import Flow, pause
-from langchain_tiered_memory.errors import ClosedError, StorageError
+from langchain_tiered_memory.context.assemble import assemble, preview
+from langchain_tiered_memory.context.request import Request
+from langchain_tiered_memory.driver import Flow, each_step, pause
+from langchain_tiered_memory.errors import ArgumentError, ClosedError, MixedOwnersError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.forget import forget_sessions, resume_removals
 from langchain_tiered_memory.maintenance.repair import doctor, rebuild_index
@@ -19,27 +26,31 @@ from langchain_tiered_memory.maintenance.verify import verify
 from langchain_tiered_memory.maintenance.worker import Greeted, Worker, flush
 from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.surroundings import announce, read_status
+from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.models.window_budget import set_window
 from langchain_tiered_memory.runs.files.monitor import ContextSizes, Monitors
-from langchain_tiered_memory.session_engine import SessionEngine
+from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.opening import close_runtime, open_runtime
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.transcript.outbox import confirm, tell_left_over
+from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.files import ContextSize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from langchain_core.runnables import Runnable
-
+    from langchain_tiered_memory.models.chat_models import CalledModel
+    from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.reports import DoctorReport, FlushReport, MemoryStatus, Progress, Receipt, VerifyReport
-    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.runtime import Runtime, SqlStore
     from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
-    from langchain_tiered_memory.types.drafts import SearchFilters
-    from langchain_tiered_memory.types.records import Fact, Hit
+    from langchain_tiered_memory.types.drafts import Appended, SearchFilters
+    from langchain_tiered_memory.types.outcomes import ViewDiff
+    from langchain_tiered_memory.types.records import Fact, Hit, SessionRef
 
 _POLL_SECONDS = 0.01
 _LINES_REMEMBERED = 1000
@@ -218,3 +229,252 @@ class Engine:
             self._runtime.store.tree.release(owner=self._runtime.worker, now=self._runtime.now())
         except StorageError as error:
             self._runtime.report(EventName.BACKGROUND_FAILED, f"leases could not be given back: {error}")
+
+
+class SessionEngine:
+    """One session, seen from the one of its tracks that is written to and shown.
+
+    The check of the owner is left out where no `user` is named. `scope` says what of the session it may see and
+    change; `None`: all of it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        session_id: str,
+        *,
+        user: str | None,
+        track: str,
+        title: str | None,
+        scope: Scope | None = None,
+    ) -> None:
+        self.engine = engine
+        self.session_id = session_id
+        self.user = user
+        self.track = track
+        self.title = title
+        self.scope = scope
+        self.checkpointer: str | None = None
+        """Class of the LangGraph checkpointer that keeps the conversation too, where a graph's run has one."""
+        self.begun_by: str | None = None
+        """The place in a graph of the sub-agent whose first message makes the session, where that is so."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """The parts of the memory, without a check of the owner: for what was checked, or reads nothing of it."""
+        return self.engine.runtime
+
+    @property
+    def checked(self) -> Runtime:
+        """The parts of the memory, where this handle is of the session's owner; raises as `check_owner` does."""
+        self.check_owner()
+        return self.engine.runtime
+
+    @property
+    def ref(self) -> SessionRef | None:
+        """The session as the stores know it; `None` while it has no message."""
+        return self.runtime.store.transcript.find(self.session_id)
+
+    def made(self) -> SessionRef:
+        """The session, made where it does not exist: to append no message is to make it."""
+        runtime = self.checked
+        append = runtime.store.transcript.append
+        return append(self.session_id, (), user=self.user, title=self.title, now=runtime.now()).ref
+
+    def found(self) -> tuple[SqlStore, SessionRef | None]:
+        """The stores and `ref`, for a handle of the session's owner."""
+        return self.checked.store, self.ref
+
+    def check_owner(self) -> None:
+        """Refuse a handle that was made for another user than the session's own."""
+        if self.user is None:
+            return
+        ref = self.ref
+        if ref is not None and ref.user is not None and ref.user != self.user:
+            msg = f"the session {self.session_id!r} is not one of user {self.user!r}: open it for its owner"
+            raise MixedOwnersError(msg)
+
+    @property
+    def only_track(self) -> str | None:
+        """The one track that this handle may read; `None` without a scope, which reads all."""
+        return self.track if self.scope is not None else None
+
+    def wake(self) -> None:
+        """Have the background worker look at this session."""
+        self.engine.wake(self.session_id)
+
+    def add(
+        self,
+        messages: Iterable[Any],
+        *,
+        at: When | Sequence[When] | None = None,
+        kind: str | None = None,
+        task: str | None = None,
+        new_ids: frozenset[str] = frozenset(),
+        as_given: bool = True,
+    ) -> tuple[list[str], Appended | None]:
+        """Write messages, as `Session.add_messages` says; all else, and what it gives, as of `remember`."""
+        runtime, batch = self.engine.writable_runtime(), list(messages)
+        about = {telemetry.CONVERSATION: self.session_id, telemetry.RECORDS: len(batch)}
+        with telemetry.operation("upsert_memory", about):
+            ids, appended = remember(
+                runtime,
+                self.session_id,
+                batch,
+                user=self.user,
+                title=self.title,
+                track=self.track,
+                at=at,
+                kind=kind,
+                task=task,
+                sent_tokens=self.engine.take_sent(self.session_id, self.track, batch),
+                begun_by=self.begun_by,
+                new_ids=new_ids,
+                checkpointer=self.checkpointer,
+                as_given=as_given,
+            )
+        if batch and isinstance(batch[-1], AIMessage):
+            request = runtime.last_requests.take_answered(self.session_id, self.track)
+            if request is not None:
+                keep(runtime, self.session_id, request, batch[-1].usage_metadata, was_seen=False)
+        if appended is not None and (appended.new or appended.revised):
+            self.wake()
+        return ids, appended
+
+    def flush(self, timeout: float | None = None) -> Flow[FlushReport]:
+        """Finish what is due of this session, as `Engine.flush` does."""
+        return self.engine.flush(self.session_id, timeout)
+
+    def adding(self, messages: Iterable[Any], *, wait: bool = False, **about: Any) -> Flow[list[str]]:  # noqa: ANN401 - as for `add`
+        """As `add`; if to `wait`, finish what it made due. Where that cannot be done now, it stays due."""
+        ids, _ = self.add(messages, **about)
+        try:
+            if wait:
+                yield from self.flush()
+        except StorageError as error:  # the messages are written
+            told = f"{type(error).__name__}: {error}"
+            self.runtime.report(EventName.BACKGROUND_FAILED, told, session_id=self.session_id)
+        return ids
+
+    def add_turn(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        kind: str | None = None,
+        task: str | None = None,
+        settled: frozenset[str] = frozenset(),
+        renamed: Callable[[int], str] | None = None,
+        may_be_again: bool = True,
+        as_given: bool = True,
+    ) -> list[BaseMessage]:
+        """Write what a turn said, its answers as new messages; gives all under the ids that they got.
+
+        `kind` and `task` are as for `add`, `as_given` as for `remember`, all else as for `as_turn`.
+        """
+        while messages:
+            said, new_ids = as_turn(
+                self.runtime,
+                self.session_id,
+                self.track,
+                messages,
+                settled=settled,
+                renamed=renamed,
+                may_be_again=may_be_again,
+            )
+            if self.add(said, kind=kind, task=task, new_ids=new_ids, as_given=as_given)[0]:
+                return said
+            # Somebody else wrote the same ids in between, such as another answer from the same cache.
+        return []
+
+    def context(self, query: str | None = None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `_request` takes them
+        """Put together what one model call gets, as `Session.context` says."""
+        about = {telemetry.CONVERSATION: self.session_id, "tiered_memory.track": self.track}
+        wanted = {"query": query, "max_tokens": asked.get("max_tokens"), "view": asked.get("view", "default")}
+        with (
+            telemetry.operation("build_context", about, is_current=False) as span,
+            traced("assemble", wanted, session_id=self.session_id, wanted=self.engine.settings.traces) as came,
+        ):
+            context = yield from each_step(self._context(query, **asked), self.runtime.store.database.snapshot)
+            came(
+                {
+                    "messages": context.messages,
+                    "tokens": context.tokens,
+                    "max_tokens": context.max_tokens,
+                    "zone": context.guard.zone.value,
+                    "sections": {section.name: section.tokens for section in context.sections},
+                }
+            )
+            told = {"tiered_memory.context.zone": context.guard.zone.value}
+            span.note(
+                told
+                | {
+                    "tiered_memory.context.tokens": context.tokens,
+                    "tiered_memory.context.max_tokens": context.max_tokens,
+                    "tiered_memory.context.window": context.guard.window.tokens,
+                    telemetry.RECORDS: len(context.entry_ids) + len(context.passage_ids) + len(context.summary_ids),
+                }
+            )
+            telemetry.record(telemetry.CONTEXT_TOKENS, context.tokens, told)
+        return context
+
+    def _context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `_request` takes them
+        runtime, request = self.checked, self._request(query, **asked)
+        self.engine.greet(self.session_id)
+        model = asked.get("model")
+        epoch = epoch_of(runtime, self.session_id, model) if isinstance(model, Runnable) else None
+        context = yield from assemble(runtime, self.session_id, request)
+        called = bound(runtime, self.session_id, model, tools=request.tools) if epoch is not None else None
+        if called is not None and epoch is not None:
+            sent = handed_out(called, context.messages, tokens=context.tokens, epoch=epoch)
+            runtime.last_requests.await_answer(self.session_id, self.track, sent)
+        self.engine.note_context(self.session_id, self.track, context)
+        if runtime.view_cache.take_wish(self.session_id):
+            self.wake()
+        return context
+
+    def preview(self, query: str | None = None, **asked: Any) -> Flow[ViewDiff]:  # noqa: ANN401 - as `_request` takes them
+        """What a condensation would change, as `Session.preview` says."""
+        runtime, request = self.checked, self._request(query, **asked)
+        return (yield from each_step(preview(runtime, self.session_id, request), runtime.store.database.snapshot))
+
+    def _request(
+        self,
+        query: str | None,
+        *,
+        max_tokens: int | None = None,
+        system: str | BaseMessage | None = None,
+        tools: Sequence[Any] = (),
+        model: CalledModel | ModelProfile | Runnable[Any, Any] | None = None,
+        view: str = "default",
+        branch: Sequence[str] | None = None,
+        alone: bool = False,
+        **asked: Any,  # noqa: ANN401 - as `Request` takes them
+    ) -> Request:
+        """What is asked of a context, checked."""
+        check_view(view, self.runtime.settings)
+        return Request(
+            track=self.track,
+            query=query,
+            max_tokens=max_tokens,
+            system=system,
+            tools=tuple(tools),
+            model=profile_of(model),
+            view=view,
+            branch=tuple(branch) if branch is not None else None,
+            alone=alone or self.scope is not None,
+            user=self.user,
+            sight=self.scope,
+            **asked,
+        )
+
+
+_OWN_VIEWS = ("default", "recall", "minimal")
+"""Views that need no setting."""
+
+
+def check_view(view: str, settings: Settings, *, more: tuple[str, ...] = ()) -> None:
+    """That a view is known; an integration may know `more`."""
+    known = (*_OWN_VIEWS, *more, *settings.context.views)
+    if view not in known:
+        msg = f"there is no view {view!r}: use one of {', '.join(map(repr, known))}, or add it to context.views"
+        raise ArgumentError(msg)

@@ -26,8 +26,6 @@ from langchain_tiered_memory.runs.files.own_files import Checksums, OwnFiles
 from langchain_tiered_memory.runs.files.store import KeptFiles
 from langchain_tiered_memory.runs.plans import Plans, Windows
 from langchain_tiered_memory.runs.store import Runs
-from langchain_tiered_memory.sql.database import Database
-from langchain_tiered_memory.sql.private_files import PRIVATE
 from langchain_tiered_memory.summaries.engine.last_requests import LastRequests
 from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages
 from langchain_tiered_memory.summaries.facts.store import FactStore
@@ -48,9 +46,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.models.surroundings import Surroundings
     from langchain_tiered_memory.recall.chroma.index import ChromaIndex
     from langchain_tiered_memory.settings import Settings
-    from langchain_tiered_memory.sql.encryption import KeySource
+    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
-    from langchain_tiered_memory.transcript.append import GroupRule
 
 
 logger = logging.getLogger("langchain_tiered_memory")
@@ -137,11 +134,20 @@ class Runtime:
 
 
 class SqlStore:
-    """What the flows ask of SQL, by room. No run may open files of `own`; `wait` lets some seconds go by."""
+    """What the flows ask of SQL, by room.
 
-    def __init__(self, database: Database, own: OwnFiles, group_rule: GroupRule, wait: Callable[[float], None]) -> None:
+    Args:
+        database: It is opened, with its schema up to date.
+        vectors: Chroma's folder, where it was named: no run may open files of the memory's own.
+        wait: Lets some seconds go by.
+    """
+
+    def __init__(
+        self, database: Database, *, vectors: Path | None = None, wait: Callable[[float], None] = lambda _: None
+    ) -> None:
+        own = OwnFiles.of(database.path, vectors)
         self.database = database
-        self.transcript = Transcript(database, group_rule, drop_facts_of_messages)
+        self.transcript = Transcript(database, drop_facts_of_messages)
         self.tree = Tree(database)
         self.facts = FactStore(database)
         self.text_index = TextIndex(database)
@@ -162,32 +168,3 @@ class SqlStore:
         self.checksums = Checksums(own)
         self.kept_files = KeptFiles(database)
         self.disk = Disk(own, wait)
-
-    @classmethod
-    def open(
-        cls,
-        where: str | Path | None,
-        *,
-        busy_seconds: float,
-        now: Callable[[], float],
-        group_rule: GroupRule,
-        read_only: bool = False,
-        file_mode: int | None = PRIVATE,
-        vectors: Path | None = None,
-        wait: Callable[[float], None] = lambda _: None,
-        encryption_key: KeySource | None = None,
-    ) -> SqlStore:
-        """Open a path, an SQLAlchemy URL or (with `None`) a database in memory, and bring its schema up to date.
-
-        `Database` says what `read_only`, `file_mode` and `encryption_key` are; `vectors` is Chroma's folder, where it
-        was named; `wait` lets some seconds go by.
-        """
-        database = Database(
-            where,
-            busy_seconds=busy_seconds,
-            now=now,
-            read_only=read_only,
-            file_mode=file_mode,
-            encryption_key=encryption_key,
-        )
-        return cls(database, OwnFiles.of(database.path, vectors), group_rule, wait)

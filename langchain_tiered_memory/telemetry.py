@@ -12,16 +12,16 @@ are not made current: their steps run in several threads. Those of plain functio
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory._version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import TracebackType
+    from collections.abc import Iterator, Mapping
 
 SCOPE = "langchain_tiered_memory"
 """The instrumentation's name."""
@@ -56,19 +56,20 @@ _IDLE = frozenset({"_ProxyMeterProvider", "NoOpMeterProvider", "ProxyTracerProvi
 """What the API gives while no provider is set; the first of them has no public name."""
 
 
-@dataclass(slots=True)
-class _Cached:
-    """The tracer and the instruments of the providers that were there last."""
-
-    tracer_of: tuple[Any, Any] = (None, None)
-    meter_of: tuple[Any, Any] = (None, None)
-    instruments: dict[str, Any] = field(default_factory=dict)
+@lru_cache(maxsize=1)
+def _tracer_of(provider: Any) -> Any:  # noqa: ANN401 - OpenTelemetry's, which may not be installed
+    return provider.get_tracer(SCOPE, __version__)
 
 
-_cached = _Cached()
+@lru_cache(maxsize=len(_INSTRUMENTS))
+def _instrument_of(provider: Any, name: str) -> Any:  # noqa: ANN401 - as above
+    kind, unit, about = _INSTRUMENTS[name]
+    meter = provider.get_meter(SCOPE, __version__)
+    make = meter.create_counter if kind == "counter" else meter.create_histogram
+    return make(name, unit=unit, description=about)
 
 
-def _provider(module: str, getter: str) -> Any:  # noqa: ANN401 - OpenTelemetry's, which may not be installed
+def _provider(module: str, getter: str) -> Any:  # noqa: ANN401 - as above
     """The provider that is set, or `None`."""
     api = sys.modules.get(module)
     ask = getattr(api, getter, None)  # absent while another thread imports it
@@ -76,32 +77,9 @@ def _provider(module: str, getter: str) -> Any:  # noqa: ANN401 - OpenTelemetry'
     return None if provider is None or type(provider).__name__ in _IDLE else provider
 
 
-def _tracer() -> Any:  # noqa: ANN401 - as above
-    provider = _provider("opentelemetry.trace", "get_tracer_provider")
-    if provider is None:
-        return None
-    known, tracer = _cached.tracer_of
-    if known is not provider:
-        tracer = provider.get_tracer(SCOPE, __version__)
-        _cached.tracer_of = (provider, tracer)
-    return tracer
-
-
 def _instrument(name: str) -> Any:  # noqa: ANN401 - as above
     provider = _provider("opentelemetry.metrics", "get_meter_provider")
-    if provider is None:
-        return None
-    known, meter = _cached.meter_of
-    if known is not provider:
-        meter = provider.get_meter(SCOPE, __version__)
-        _cached.instruments = {}
-        _cached.meter_of = (provider, meter)
-    instruments = _cached.instruments
-    if name not in instruments:
-        kind, unit, about = _INSTRUMENTS[name]
-        make = meter.create_counter if kind == "counter" else meter.create_histogram
-        instruments[name] = make(name, unit=unit, description=about)
-    return instruments[name]
+    return None if provider is None else _instrument_of(provider, name)
 
 
 def add(name: str, amount: int, attributes: Mapping[str, Any] | None = None) -> None:
@@ -122,66 +100,46 @@ def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
-class Operation:
-    """One operation under way: a span, and its duration. Use as a context manager; made by `operation`."""
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What an operation that is under way is told: its span takes it, where it has one."""
 
-    __slots__ = ("_attributes", "_begun", "_is_current", "_name", "_span", "_token", "_tracer")
-
-    def __init__(self, name: Name, attributes: Mapping[str, Any], tracer: Any, *, is_current: bool) -> None:  # noqa: ANN401 - as above
-        self._name = name
-        self._attributes = {OPERATION: name, **_plain(attributes)}
-        self._tracer = tracer
-        self._is_current = is_current
-        self._span: Any = None
-        self._token: Any = None
-        self._begun = 0.0
+    span: Any
 
     def note(self, attributes: Mapping[str, Any]) -> None:
         """Add what is known by now; what is `None` is left out."""
-        if self._span is not None:
-            self._span.set_attributes(_plain(attributes))
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        if self._tracer is not None:
-            trace = sys.modules["opentelemetry.trace"]
-            self._span = self._tracer.start_span(
-                self._name, kind=trace.SpanKind.INTERNAL, attributes=self._attributes, record_exception=False
-            )
-            if self._is_current:
-                self._token = _context().attach(trace.set_span_in_context(self._span))
-        self._begun = perf_counter()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End; an error is told by its class alone: its words may quote what was said."""
-        failed = {ERROR: kind.__qualname__} if kind is not None and issubclass(kind, Exception) else {}
-        record(DURATION, perf_counter() - self._begun, {OPERATION: self._name, **failed})
-        if self._span is None:
-            return
-        if self._token is not None:
-            _context().detach(self._token)
-        if failed:
-            trace = sys.modules["opentelemetry.trace"]
-            self._span.set_attributes(failed)
-            self._span.set_status(trace.StatusCode.ERROR)
-        self._span.end()
+        if self.span is not None:
+            self.span.set_attributes(_plain(attributes))
 
 
-def operation(name: Name, attributes: Mapping[str, Any], *, is_current: bool = True) -> Operation:
-    """An operation to be traced and timed; one that does nothing where no provider is set.
+@contextmanager
+def operation(name: Name, attributes: Mapping[str, Any], *, is_current: bool = True) -> Iterator[Noted]:
+    """Trace and time what is inside; does nothing where no provider is set.
 
     Attributes that are `None` are left out. Spans that begin within it in this thread are its children where it
-    `is_current`: not for a flow.
+    `is_current`: not for a flow. An error is told by its class alone: its words may quote what was said.
     """
-    return Operation(name, attributes, _tracer(), is_current=is_current)
-
-
-def _context() -> Any:  # noqa: ANN401 - as above
-    with suppress(KeyError):
-        return sys.modules["opentelemetry.context"]
-    from opentelemetry import context  # noqa: PLC0415 - only where the API is loaded already
-
-    return context
+    provider = _provider("opentelemetry.trace", "get_tracer_provider")
+    span: Any = None
+    within: AbstractContextManager[Any] = nullcontext()
+    if provider is not None:
+        trace = sys.modules["opentelemetry.trace"]
+        told = {OPERATION: name, **_plain(attributes)}
+        kind = trace.SpanKind.INTERNAL
+        span = _tracer_of(provider).start_span(name, kind=kind, attributes=told, record_exception=False)
+        within = trace.use_span(span, record_exception=False, set_status_on_exception=False) if is_current else within
+    failed: dict[str, str] = {}
+    begun = perf_counter()
+    with within:
+        try:
+            yield Noted(span)
+        except Exception as error:
+            failed[ERROR] = type(error).__qualname__
+            raise
+        finally:
+            record(DURATION, perf_counter() - begun, {OPERATION: name, **failed})
+            if span is not None:
+                if failed:
+                    span.set_attributes(failed)
+                    span.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR)
+                span.end()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.runtime import SqlStore
 from langchain_tiered_memory.sql import encryption, schema
+from langchain_tiered_memory.sql.database import Database
 from langchain_tiered_memory.summaries.facts.reading import fact_id
 from langchain_tiered_memory.types.drafts import Appended, Incoming, Removed, SummaryPlan, Written
 from langchain_tiered_memory.types.records import Draft, Fact, FactKind, PassageDraft, SessionRef, Spent, Summary
@@ -39,13 +39,8 @@ def key_of_tests() -> str:
 
 def open_store(where: str | Path | None = None, *, busy_seconds: float = 20.0) -> SqlStore:
     """A store that groups messages as the memory does, at a standing clock."""
-    return SqlStore.open(
-        where,
-        busy_seconds=busy_seconds,
-        now=lambda: NOW,
-        group_rule=lambda drafts, first_seq, waiting: assign_groups(drafts, first_seq, open_calls=waiting),
-        encryption_key=key_of_tests if str(where).endswith(ENCRYPTED) else None,
-    )
+    key = key_of_tests if str(where).endswith(ENCRYPTED) else None
+    return SqlStore(Database(where, busy_seconds=busy_seconds, now=lambda: NOW, encryption_key=key))
 
 
 def open_calls(store: SqlStore, ref: SessionRef) -> dict[int, tuple[str, ...]]:

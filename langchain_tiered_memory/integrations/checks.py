@@ -8,9 +8,9 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BaseModel, ValidationError
 
 from langchain_tiered_memory.border import checked_fields
+from langchain_tiered_memory.engine import check_view
 from langchain_tiered_memory.errors import ArgumentError, SettingsError, explain_validation
 from langchain_tiered_memory.memory import TieredMemory
-from langchain_tiered_memory.session_engine import check_view
 from langchain_tiered_memory.types.arguments import Such
 
 _OPENED = "a TieredMemory, as TieredMemory.open(...) gives one"

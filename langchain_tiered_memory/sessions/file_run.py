@@ -38,8 +38,8 @@ from langchain_tiered_memory.types.files import CollectionReport, Files, KeptFil
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from langchain_tiered_memory.engine import SessionEngine
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.session_engine import SessionEngine
     from langchain_tiered_memory.types.records import SessionRef
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from langchain_tiered_memory.errors import DamagedRowError, SettingsError, TieredMemoryError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.messages.ingest import draft_of
 from langchain_tiered_memory.models.chat_models import models_in, name_of
 from langchain_tiered_memory.models.embeddings import fingerprint_of, named_embeddings, resolve_embeddings
@@ -26,6 +25,7 @@ from langchain_tiered_memory.runs.files.opening import settle_all
 from langchain_tiered_memory.runtime import Runtime, SqlStore, logger
 from langchain_tiered_memory.settings.environment import settings_from_environment
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.sql.database import Database
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
 
@@ -87,17 +87,15 @@ def open_runtime(
             "recall.chroma_documents has Chroma keep the texts, which stand there unencrypted: leave it off with a key"
         )
         raise SettingsError(msg)
-    store = SqlStore.open(
+    database = Database(
         where,
         busy_seconds=settings.busy_seconds,
         now=now,
-        group_rule=assign_groups,
         read_only=read_only,
         file_mode=settings.file_mode,
-        vectors=_vector_folder(chroma),
-        wait=time.sleep,
         encryption_key=encryption_key,
     )
+    store = SqlStore(database, vectors=_vector_folder(chroma), wait=time.sleep)
     chosen_embeddings = cache(lambda: resolve_embeddings(embeddings))
     host, token = socket.gethostname()[:24], uuid.uuid4().hex[:12]
     runtime = Runtime(

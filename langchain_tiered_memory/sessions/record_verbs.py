@@ -55,7 +55,7 @@ from langchain_tiered_memory.types.trees import SummaryTree
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_tiered_memory.session_engine import SessionEngine
+    from langchain_tiered_memory.engine import SessionEngine
     from langchain_tiered_memory.types.records import SessionRef
 
 

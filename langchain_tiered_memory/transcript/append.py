@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import Connection, and_, bindparam, insert, literal, select, update
 
+from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.entry_rows import close_calls, open_values, unanswered, waiting_for, write_open
@@ -33,14 +34,12 @@ from langchain_tiered_memory.transcript.derived_rows import (
     touch_values,
     write_touches,
 )
-from langchain_tiered_memory.types.records import Draft
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.drafts import Incoming
+    from langchain_tiered_memory.types.records import Draft
 
-GroupRule: TypeAlias = Callable[[Sequence[Draft], int, Mapping[tuple[str, str], int]], list[int]]
-"""New messages, the first one's number, and the group that waits for each open (track, call): a group for each."""
 DropFacts: TypeAlias = Callable[[Connection, int, Sequence[int]], None]
 """The transaction, a session's key and numbers of messages: removes the facts that these messages state."""
 
@@ -105,7 +104,6 @@ def write_round(
     connection: Connection,
     session: Columns,
     incoming: Sequence[Incoming],
-    group_rule: GroupRule,
     drop_facts: DropFacts,
     *,
     now: float,
@@ -135,7 +133,7 @@ def write_round(
             mine = and_(entries.c.session_key == key, entries.c.seq == stored["seq"])
             connection.execute(update(entries).where(mine).values(payload=item.draft.payload))
     if fresh:
-        _insert_new(connection, session, fresh, group_rule)
+        _insert_new(connection, session, fresh)
     return len(fresh), revised
 
 
@@ -167,11 +165,11 @@ def _of_task(item: Incoming, task: str | None) -> Incoming:
     return replace(item, draft=replace(item.draft, task=unpacked(task)))
 
 
-def _insert_new(connection: Connection, session: Columns, incoming: Sequence[Incoming], group_rule: GroupRule) -> None:
+def _insert_new(connection: Connection, session: Columns, incoming: Sequence[Incoming]) -> None:
     check(sessions, {name: session[name] for name in ("key", "next_seq", "last_at")})
     key, first_seq = session["key"], session["next_seq"]
     drafts = [item.draft for item in incoming]
-    groups = group_rule(drafts, first_seq, waiting_for(connection, key, drafts))
+    groups = assign_groups(drafts, first_seq, waiting_for(connection, key, drafts))
     left: dict[int, dict[str, str]] = {}
     answered: dict[int, list[str]] = {}
     values: list[dict[str, Any]] = []

@@ -33,7 +33,7 @@ from langchain_tiered_memory.sql.schema import (
     summaries,
     unpacked,
 )
-from langchain_tiered_memory.transcript.append import DropFacts, GroupRule, any_known, rounds_of, write_round
+from langchain_tiered_memory.transcript.append import DropFacts, any_known, rounds_of, write_round
 from langchain_tiered_memory.transcript.entry_reads import read_named
 from langchain_tiered_memory.transcript.required_reads import RequiredReads
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
@@ -158,10 +158,8 @@ class OtherTracks:
 class Transcript(RequiredReads):
     """Reads and writes messages. Each method is one transaction."""
 
-    def __init__(self, database: Database, group_rule: GroupRule, drop_facts: DropFacts) -> None:
+    def __init__(self, database: Database, drop_facts: DropFacts) -> None:
         super().__init__(database)
-        self.group_rule = group_rule
-        """Says which group each new message joins; judged inside the transaction that numbers them."""
         self.drop_facts = drop_facts
         """Takes the facts that an edited message stated out, inside the transaction that edits it."""
 
@@ -244,8 +242,7 @@ class Transcript(RequiredReads):
             new, revised, behind = 0, list[str](), _last_seq(connection, row)
             rounds = rounds_of([item for place, item in enumerate(incoming) if place not in left_out])
             for number, items in enumerate(rounds, 1):
-                rules = self.group_rule, self.drop_facts
-                fresh, edits = write_round(connection, row, items, *rules, now=now, joins_task=joins_task)
+                fresh, edits = write_round(connection, row, items, self.drop_facts, now=now, joins_task=joins_task)
                 new, revised = new + fresh, revised + edits
                 if edits or number < len(rounds):  # numbers, totals and epoch moved
                     row = connection.execute(_BY_KEY, {"session": row["key"]}).mappings().one()

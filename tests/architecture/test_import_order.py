@@ -27,7 +27,7 @@ ORDER = (
     {"forgetting"},
     {"maintenance"},
     {"runtime"},
-    {"sessions", "engine", "session_engine"},
+    {"sessions", "engine"},
     {"pages"},
     {"memory", "session"},
     {"integrations", "conversations", "testing", "plots"},
@@ -96,7 +96,7 @@ LANGCHAIN_MAY = (
     "driver.py",
     "memory.py",
     "session.py",
-    "session_engine.py",
+    "engine.py",
     "testing.py",
 )
 """Where messages are read, counted, rendered or sent."""

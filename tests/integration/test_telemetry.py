@@ -189,7 +189,7 @@ def test_a_span_of_ours_is_a_child_of_the_callers(collected: Collected) -> None:
 def test_without_a_provider_nothing_is_made() -> None:
     with telemetry.operation("search_memory", {}) as nothing:
         nothing.note({"a": 1})
-        assert nothing._span is None
+        assert nothing.span is None
     telemetry.add(telemetry.FILE_MOVES, 1)
 
 
