@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.types.files import ContextSize
     from langchain_tiered_memory.types.outcomes import CostLedger
-    from langchain_tiered_memory.types.trees import SummaryTree
+    from langchain_tiered_memory.types.records import SummaryTree
 
 
 __all__ = ["composition", "costs", "in_view_against_billed", "recall", "sent", "tree", "window_use"]

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.reports import DoctorReport, MemoryStatus, Receipt, SessionMetrics, VerifyReport
-    from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
-    from langchain_tiered_memory.types.trees import SummaryTree
+    from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary, SummaryTree
 
 _LINE = 60
 _CELL = 200

@@ -193,6 +193,26 @@ def compact_json(value: object) -> str:
         return _TOO_DEEP
 
 
+def texts_in(value: object, *, depth: int = 0, most: int = MAX_LEVELS) -> Iterator[str]:
+    """The texts in a JSON value, in order; of what lies deeper than `most` lists and mappings, none."""
+    if isinstance(value, str):
+        yield value
+    elif depth < most and isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(one, depth=depth + 1, most=most)
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON value
+    """A JSON value with each of its texts changed; keys stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: with_texts(one, change) for key, one in value.items()}
+    if isinstance(value, list):
+        return [with_texts(one, change) for one in value]
+    return value
+
+
 def elided(text: str) -> str:
     """`text` with blobs (long unbroken runs such as base64) replaced by their length."""
     return _BLOB.sub(lambda blob: f"<{len(blob.group()):,} characters>", text)

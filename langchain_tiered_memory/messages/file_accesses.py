@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.message_text import role_of, text_of
 from langchain_tiered_memory.messages.shell_paths import only_reads, paths_in_command
+from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.types.drafts import FINDING, FileTouch
 
 if TYPE_CHECKING:
@@ -29,45 +30,16 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.runs import FileOperation
 
 
-SHELL_TOOLS = frozenset(
-    {
-        "bash",
-        "sh",
-        "zsh",
-        "shell",
-        "terminal",
-        "exec",
-        "execute",
-        "localshell",
-        "shellcommand",
-        "execcommand",
-        "execbash",
-        "executebash",
-        "executecommand",
-        "executeshell",
-        "runcommand",
-        "runbash",
-        "runshell",
-        "runshellcommand",
-        "runinterminal",
-        "runterminalcmd",
-    }
+SHELL_TOOLS = word_set(
+    "bash sh zsh shell terminal exec execute localshell shellcommand execcommand execbash executebash executecommand "
+    "executeshell runcommand runbash runshell runshellcommand runinterminal runterminalcmd"
 )
 """Names of shell tools, in lower case and without `_` and `-`."""
 _COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
 _SUB_COMMANDS: dict[str, FileOperation] = {
-    "view": "read",
-    "read": "read",
-    "open": "read",
+    **dict.fromkeys(word_set("view read open"), "read"),
     "list": "list",
-    "create": "write",
-    "write": "write",
-    "edit": "write",
-    "str_replace": "write",
-    "insert": "write",
-    "undo_edit": "write",
-    "delete": "write",
-    "rename": "write",
+    **dict.fromkeys(word_set("create write edit str_replace insert undo_edit delete rename"), "write"),
 }
 """What an editor that is one tool with many commands does; its name alone would make every look a change."""
 _PATCHED = re.compile(

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.messages.content_blocks import texts_in
 from langchain_tiered_memory.messages.file_accesses import SHELL_TOOLS, folded, touches_of_call
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.text.readings import read_once
@@ -76,7 +77,7 @@ def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...
     if not written:
         return ()
     path = written[-1].path
-    bodies = [value for value in (call.raw, *_texts(call.args)) if isinstance(value, str)]
+    bodies = [value for value in (call.raw, *texts_in(call.args, most=_MAX_DEPTH)) if isinstance(value, str)]
     patches = [body[:_MAX_CHARS] for body in bodies if body.startswith("@@") or any(one in body for one in _PATCHES)]
     if patches:
         paths = [touch.path for touch in written]
@@ -125,14 +126,6 @@ def _pairs(value: Mapping[str, Any], path: str, settings: FileSettings, depth: i
         for one in inner if isinstance(inner, list) else (inner,):
             if isinstance(one, dict) and depth < _MAX_DEPTH:
                 yield from _pairs(one, path, settings, depth + 1)
-
-
-def _texts(value: object, depth: int = 0) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif depth < _MAX_DEPTH and isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _texts(one, depth + 1)
 
 
 def _patched(body: str, paths: list[str]) -> Iterator[Change]:

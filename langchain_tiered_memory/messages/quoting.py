@@ -13,12 +13,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.messages.content_blocks import compact_json
+from langchain_tiered_memory.messages.content_blocks import compact_json, texts_in, with_texts
 from langchain_tiered_memory.text.fencing import short_id
 from langchain_tiered_memory.text.truncation import head_and_tail, water_level
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.types.records import Entry
 
@@ -112,41 +112,20 @@ def with_shorter_calls(
     def as_sent(text: str) -> int:
         return count(compact_json(text))  # a line break is two characters there
 
-    sizes = [as_sent(text) for call in message.tool_calls for text in _texts(call["args"])]
+    sizes = [as_sent(text) for call in message.tool_calls for text in texts_in(call["args"])]
     sizes = [size for size in sizes if size > _LEAST_TOKENS]
     level = max(water_level(sizes, sum(sizes) - excess_tokens), _LEAST_TOKENS)
 
     def cut(text: str) -> str:
         return head_and_tail(text, max_tokens=level, count=as_sent, pointer=pointer)
 
-    calls = [{**call, "args": _walked(call["args"], cut)} for call in message.tool_calls]
+    calls = [{**call, "args": with_texts(call["args"], cut)} for call in message.tool_calls]
     by_id = {call["id"]: call["args"] for call in calls}
     kwargs = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
     content = message.content
     if isinstance(content, list):
         content = [_block(block, by_id) if isinstance(block, dict) else block for block in content]
     return message.model_copy(update={"tool_calls": calls, "additional_kwargs": kwargs, "content": content})
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _texts(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
-
-
-def _walked(value: Any, cut: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, str):
-        return cut(value)
-    if isinstance(value, dict):
-        return {key: _walked(one, cut) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_walked(one, cut) for one in value]
-    return value
 
 
 def _block(block: dict[str, Any], by_id: dict[str | None, Any]) -> dict[str, Any]:

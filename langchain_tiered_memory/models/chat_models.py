@@ -26,10 +26,14 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_tiered_memory.models.window_budget import ModelProfile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.settings import Settings
+
+CalledModel: TypeAlias = str | Runnable[Any, Any]
+"""A chat model, what LangChain wraps around one, or a model's name."""
 
 _DEEPEST = 32
 """Wrappers within wrappers that are looked into: one that chooses its model may make a new one at each look."""
@@ -159,14 +163,6 @@ def _as_limit(value: Any) -> int | None:  # noqa: ANN401 - an attribute of any m
     """Ollama says -1 and -2 for no limit."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from langchain_tiered_memory.settings import Settings
-
-    CalledModel: TypeAlias = "str | Runnable[Any, Any]"
-    """A chat model, what LangChain wraps around one, or a model's name."""
 
 _COMPACTING = ("anthropic", "openai")
 """Providers that compact, as the names of their models' classes in LangChain have them."""

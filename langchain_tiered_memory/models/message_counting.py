@@ -31,6 +31,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory.messages.content_blocks import MEDIA, compact_json, parts_of, requested_calls, schema_text
+from langchain_tiered_memory.text.readings import Generations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -123,7 +124,7 @@ class FramedCounter(ABC):
     """Counts messages and tools, given a way to count a bare text."""
 
     def __init__(self) -> None:
-        self._tools: dict[str, int] = {}
+        self._count_tool = lru_cache(maxsize=_REMEMBERED_TEXTS)(self.count_text)
 
     @property
     @abstractmethod
@@ -148,15 +149,7 @@ class FramedCounter(ABC):
         """
         if not tools:
             return 0
-        return TOOLS_TOKENS + sum(TOOL_TOKENS + self._tool(schema_text(tool)) for tool in tools)
-
-    def _tool(self, text: str) -> int:
-        count = self._tools.get(text)
-        if count is None:
-            if len(self._tools) >= _REMEMBERED_TEXTS:
-                self._tools.clear()
-            count = self._tools[text] = self.count_text(text)
-        return count
+        return TOOLS_TOKENS + sum(TOOL_TOKENS + self._count_tool(schema_text(tool)) for tool in tools)
 
 
 class EstimatingCounter(FramedCounter):
@@ -299,8 +292,7 @@ _GENERATION = 8192
 class RememberedCounts:
     """A token counter that counts a text once while it remembers it: requests show most of what those before showed.
 
-    Counts are kept under a digest, so that no word stays in memory on our account, and in two generations: when the
-    younger one is full, the older one goes. Neither takes a lock: a count that is lost in a race is made again.
+    Counts are kept under a digest, so that no word stays in memory on our account.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -308,8 +300,7 @@ class RememberedCounts:
         self._is_framed = isinstance(counter, FramedCounter) and (
             type(counter).count_message is FramedCounter.count_message
         )
-        self._young: dict[bytes, int] = {}
-        self._old: dict[bytes, int] = {}
+        self._counts = Generations(_GENERATION)
 
     @property
     def fingerprint(self) -> str:
@@ -321,15 +312,7 @@ class RememberedCounts:
         if len(text) < _LEAST_CHARS:
             return self.counter.count_text(text)
         key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is None:
-                found = int(self.counter.count_text(text))
-            if len(self._young) >= _GENERATION:
-                self._old, self._young = self._young, {}
-            self._young[key] = found
-        return found
+        return int(self._counts.get(key, self.counter.count_text, text))
 
     def count_message(self, message: BaseMessage) -> int:
         """Tokens of a message with its framing."""
@@ -341,8 +324,8 @@ class RememberedCounts:
 
     def clear(self) -> None:
         """Remember nothing any longer."""
-        self._young, self._old = {}, {}
+        self._counts.clear()
 
     def __len__(self) -> int:
         """How many counts are remembered."""
-        return len(self._young) + len(self._old)
+        return len(self._counts)

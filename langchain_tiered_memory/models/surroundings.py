@@ -37,20 +37,6 @@ _said: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """One thing that this memory does with less than it could."""
-
-    what: str
-    """Such as `search is by words alone`."""
-    why: str
-    remedy: str
-
-    def __str__(self) -> str:
-        """One sentence: what, why, and what to do."""
-        return f"{self.what}: {self.why}; {self.remedy}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """Embedder and Chroma in use; what is missing."""
 
@@ -58,7 +44,8 @@ class Surroundings:
     """Its name; `None` where search is by words alone, by choice or for want of one."""
     chroma: str | None
     """Where the vectors are; `None` where there are none."""
-    gaps: tuple[Gap, ...]
+    gaps: tuple[str, ...]
+    """A sentence each: what works with less than it could, why, and what to do."""
 
 
 def look_around(
@@ -91,30 +78,26 @@ def look_around(
     elif embedder is not None and not has_place and is_encrypted:
         why = "the database is encrypted, and vectors, which tell something of the texts, would not be"
         remedy = "chroma='path', a client or a server, says that vectors may stand there"
-    gaps: list[Gap] = []
+    gaps: list[str] = []
     if why:
         embedder = None
-        remedy += "; embeddings=None says that words are enough"
-        gaps.append(Gap(what="search is by words alone", why=why, remedy=remedy))
+        gaps.append(f"search is by words alone: {why}; {remedy}; embeddings=None says that words are enough")
     if isinstance(counter, EstimatingCounter):
         gaps.append(
-            Gap(
-                what="token counts are estimates",
-                why="tiktoken's encodings are not at hand",
-                remedy="`tiered-memory setup` fetches them; token_counter=... takes a counter of your own",
-            )
+            "token counts are estimates: tiktoken's encodings are not at hand; `tiered-memory setup` fetches them; "
+            "token_counter=... takes a counter of your own"
         )
     place = _chroma_place(chroma, path, in_memory=in_memory) if embedder is not None else None
     return Surroundings(embedder=embedder, chroma=place, gaps=tuple(gaps))
 
 
-def announce(gaps: tuple[Gap, ...]) -> None:
+def announce(gaps: tuple[str, ...]) -> None:
     """Say each gap once in a program: as a Python warning, which shows where nothing is configured, and in the log."""
     for gap in gaps:
-        if str(gap) not in _said:
-            _said.add(str(gap))
+        if gap not in _said:
+            _said.add(gap)
             logger.warning("%s", gap)
-            warn_caller(str(gap), ReducedFunctionWarning)
+            warn_caller(gap, ReducedFunctionWarning)
 
 
 def versions() -> dict[str, str]:
@@ -162,5 +145,5 @@ def read_status(runtime: Runtime) -> MemoryStatus:
         chroma=around.chroma,
         vectors=passages - waiting,
         passages=passages,
-        gaps=tuple(str(gap) for gap in around.gaps),
+        gaps=around.gaps,
     )

@@ -47,10 +47,10 @@ from langchain_tiered_memory.types.records import (
     Hit,
     Hits,
     Summary,
+    SummaryTree,
     Verdict,
     seconds_of,
 )
-from langchain_tiered_memory.types.trees import SummaryTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable

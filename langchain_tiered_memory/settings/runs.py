@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from pydantic import Field, field_validator, model_validator
 
 from langchain_tiered_memory.settings.base import Frozen, Paths, fixed
+from langchain_tiered_memory.types.runs import FileOperation  # noqa: TC001 - pydantic resolves it at run time
 
 Eviction: TypeAlias = Literal["least_recently_used", "least_often_used", "largest"]
 Strategy: TypeAlias = Literal["compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete"]
@@ -75,44 +76,18 @@ class CheckpointSettings(Frozen):
     """Touched files whose checksums are kept, the latest first."""
 
 
-_COMMON_FILE_TOOLS: dict[str, Literal["read", "write", "search", "list"]] = {
-    "read": "read",
-    "read_file": "read",
-    "view": "read",
-    "cat": "read",
-    "open": "read",
-    "open_file": "read",
-    "notebookread": "read",
-    "write": "write",
-    "write_file": "write",
-    "create": "write",
-    "create_file": "write",
-    "edit": "write",
-    "edit_file": "write",
-    "multiedit": "write",
-    "str_replace": "write",
-    "str_replace_editor": "write",
-    "str_replace_based_edit_tool": "write",
-    "apply_patch": "write",
-    "insert": "write",
-    "notebookedit": "write",
-    "grep": "search",
-    "grep_files": "search",
-    "brain_search": "search",
-    "search": "search",
-    "search_files": "search",
-    "search_file": "search",
-    "search_dir": "search",
-    "glob": "search",
-    "find": "search",
-    "find_file": "search",
-    "glob_files": "list",
-    "ls": "list",
-    "list": "list",
-    "list_dir": "list",
-    "list_files": "list",
-    "list_directory": "list",
-}
+_COMMON_FILE_TOOLS: dict[FileOperation, tuple[str, ...]] = {
+    "read": ("read", "read_file", "view", "cat", "open", "open_file", "notebookread"),
+    "write": (
+        "write", "write_file", "create", "create_file", "edit", "edit_file", "multiedit", "str_replace",
+        "str_replace_editor", "str_replace_based_edit_tool", "apply_patch", "insert", "notebookedit",
+    ),
+    "search": (
+        "grep", "grep_files", "brain_search", "search", "search_files", "search_file", "search_dir", "glob", "find",
+        "find_file",
+    ),
+    "list": ("glob_files", "ls", "list", "list_dir", "list_files", "list_directory"),
+}  # fmt: skip
 
 
 class FileSettings(Frozen):
@@ -129,8 +104,8 @@ class FileSettings(Frozen):
 
     enabled: bool = True
     """Look for touched files in tool calls."""
-    tools: dict[str, Literal["read", "write", "search", "list"]] = Field(
-        default_factory=lambda: dict(_COMMON_FILE_TOOLS)
+    tools: dict[str, FileOperation] = Field(
+        default_factory=lambda: {tool: what for what, tools in _COMMON_FILE_TOOLS.items() for tool in tools}
     )
     """What a tool does, by its name in lower case."""
     path_keys: tuple[str, ...] = (

@@ -1,9 +1,8 @@
 """Keeps what was read from a text: an audit, two scores and a ranking ask for the same, and so does the next request.
 
 The one place where such readings are kept, for every reader together. They are found by the text itself, so a changed
-text is read anew and none is ever out of date. Bounded by the characters of the texts, in two generations: when the
-younger one is full, the older one goes. No lock is taken: a reading that is lost in a race is made again.
-`forget` lets go of all of them, for they hold words.
+text is read anew and none is ever out of date. Bounded by the characters of the texts. `forget` lets go of all of them,
+for they hold words.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
 T = TypeVar("T")
 
@@ -25,25 +24,46 @@ _OVERHEAD_CHARS = 200
 """What a reading takes beside its text, however short that is."""
 
 
-@dataclass(slots=True)
-class _Readings:
-    """What is kept, by reader and text."""
-
-    young: dict[tuple[str, str], Any] = field(default_factory=dict)
-    old: dict[tuple[str, str], Any] = field(default_factory=dict)
-    chars: int = 0
-    """Of the younger ones."""
-
-    def keep(self, key: tuple[str, str], found: object) -> None:
-        """Keep one more."""
-        if self.chars >= _GENERATION_CHARS:
-            self.old, self.young, self.chars = self.young, {}, 0
-        self.young[key] = found
-        self.chars += len(key[1]) + _OVERHEAD_CHARS
-
-
-_readings = _Readings()
 _MISSING = object()
+
+
+@dataclass(slots=True)
+class Generations:
+    """What was found for texts, in two generations: when the younger one is full, the older one goes.
+
+    No lock is taken: what is lost in a race is found again.
+    """
+
+    most: int
+    """The size of a generation, as `get` is told it."""
+    young: dict[Any, Any] = field(default_factory=dict)
+    old: dict[Any, Any] = field(default_factory=dict)
+    size: int = 0
+    """Of the younger one."""
+
+    def get(self, key: Hashable, find: Callable[[str], T], text: str, *, size: int = 1) -> T:
+        """What is kept under `key`, or `find` gives for the text, which is kept then and counts as `size`."""
+        found: Any = self.young.get(key, _MISSING)
+        if found is _MISSING:
+            found = self.old.get(key, _MISSING)
+            if found is _MISSING:
+                found = find(text)
+            if self.size >= self.most:
+                self.old, self.young, self.size = self.young, {}, 0
+            self.young[key] = found
+            self.size += size
+        return found  # type: ignore[no-any-return] # what `find` gave for this text
+
+    def clear(self) -> None:
+        """Keep nothing any longer."""
+        self.old, self.young, self.size = {}, {}, 0
+
+    def __len__(self) -> int:
+        """How much is kept."""
+        return len(self.young) + len(self.old)
+
+
+_readings = Generations(_GENERATION_CHARS)
 
 
 def read_once(read: Callable[[str], T]) -> Callable[[str], T]:
@@ -57,23 +77,16 @@ def read_once(read: Callable[[str], T]) -> Callable[[str], T]:
     def kept(text: str) -> T:
         if len(text) > _LONGEST_CHARS:
             return read(text)
-        key = (name, text)
-        found: Any = _readings.young.get(key, _MISSING)
-        if found is _MISSING:
-            found = _readings.old.get(key, _MISSING)
-            if found is _MISSING:
-                found = read(text)
-            _readings.keep(key, found)
-        return found  # type: ignore[no-any-return] # what `read` gave for this text
+        return _readings.get((name, text), read, text, size=len(text) + _OVERHEAD_CHARS)
 
     return kept
 
 
 def let_go_of_readings() -> None:
     """Keep no reading any longer: of what was forgotten, nothing shall stay in memory on our account."""
-    _readings.young, _readings.old, _readings.chars = {}, {}, 0
+    _readings.clear()
 
 
 def kept_count() -> int:
     """How many readings are kept."""
-    return len(_readings.young) + len(_readings.old)
+    return len(_readings)

@@ -30,7 +30,17 @@ from langchain_tiered_memory.types.outcomes import (
     Window,
     Zone,
 )
-from langchain_tiered_memory.types.records import Entry, Fact, Group, Hit, LeftOut, Spent, Summary, SummaryState
+from langchain_tiered_memory.types.records import (
+    Entry,
+    Fact,
+    Group,
+    Hit,
+    LeftOut,
+    Spent,
+    Summary,
+    SummaryState,
+    SummaryTree,
+)
 from langchain_tiered_memory.types.runs import (
     CheckpointInfo,
     Difference,
@@ -40,7 +50,6 @@ from langchain_tiered_memory.types.runs import (
     RunState,
     Task,
 )
-from langchain_tiered_memory.types.trees import SummaryTree
 
 __all__ = [
     "Alert", "CheckpointInfo", "CollectionReport", "Context", "ContextSize", "CostLedger", "CostRow", "Detail",

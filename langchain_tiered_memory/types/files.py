@@ -20,29 +20,20 @@ MoveReason: TypeAlias = Literal[
 """Why a file changed its tier. `unused`: nobody opened it for the time of its tier. `cleanup`: the tiers were nearly
 full. `limits`: the limits were lowered. `rest`: hot and warm hold fewer files while that makes nobody wait."""
 
-LANGUAGES = {
-    ".py": "python",
-    ".pyi": "python",
-    ".js": "javascript",
-    ".jsx": "javascript",
-    ".mjs": "javascript",
-    ".cjs": "javascript",
-    ".ts": "typescript",
-    ".tsx": "typescript",
-    ".java": "java",
-    ".go": "go",
-    ".c": "c",
-    ".h": "c",
-    ".cc": "c++",
-    ".cpp": "c++",
-    ".cxx": "c++",
-    ".hh": "c++",
-    ".hpp": "c++",
-    ".rs": "rust",
+_ENDINGS = {
+    "python": (".py", ".pyi"),
+    "javascript": (".js", ".jsx", ".mjs", ".cjs"),
+    "typescript": (".ts", ".tsx"),
+    "java": (".java",),
+    "go": (".go",),
+    "c": (".c", ".h"),
+    "c++": (".cc", ".cpp", ".cxx", ".hh", ".hpp"),
+    "rust": (".rs",),
 }
+LANGUAGES = {ending: language for language, endings in _ENDINGS.items() for ending in endings}
 """The language of a file, by the ending of its name."""
 
-FILE_KINDS = ("binary", "text", *dict.fromkeys(LANGUAGES.values()))
+FILE_KINDS = ("binary", "text", *_ENDINGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

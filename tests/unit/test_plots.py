@@ -11,8 +11,7 @@ from langchain_tiered_memory import plots
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.types.files import ContextSize, WindowUse
 from langchain_tiered_memory.types.outcomes import CostLedger, CostRow
-from langchain_tiered_memory.types.records import Spent
-from langchain_tiered_memory.types.trees import SummaryTree
+from langchain_tiered_memory.types.records import Spent, SummaryTree
 from tests.memory_builders import open_memory, turn
 
 if TYPE_CHECKING:
