@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.cli.options import given_key
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.settings import PriceSettings, Settings
-from langchain_tiered_memory.settings.environment import settings_from_environment
+from langchain_tiered_memory.settings import PriceSettings, Settings, settings_from_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.messages.repair import Validated
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.contexts import ViewPolicy
     from langchain_tiered_memory.types.outcomes import GuardReport, ViewDiff
-    from langchain_tiered_memory.types.policies import ViewPolicy
 
 _ATTEMPTS = 6
 """Times that a context is put together when repairs made it larger than planned."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.recall_budget import RecallBudget
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.types.policies import Mode, ModeName, PolicyRow, ViewPolicy
+from langchain_tiered_memory.types.contexts import Mode, ModeName, PolicyRow, ViewPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Request
     from langchain_tiered_memory.context.sections.registry import ChosenSections
     from langchain_tiered_memory.settings import Settings
-    from langchain_tiered_memory.types.policies import Share
+    from langchain_tiered_memory.types.contexts import Share
     from langchain_tiered_memory.types.records import Entry
 
 

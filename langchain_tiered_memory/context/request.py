@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import Settings, ViewSettings
     from langchain_tiered_memory.types.arguments import Scope
+    from langchain_tiered_memory.types.contexts import Mode, ViewPolicy
     from langchain_tiered_memory.types.outcomes import Window
-    from langchain_tiered_memory.types.policies import Mode, ViewPolicy
     from langchain_tiered_memory.types.records import Entry, Summary
 
 _UNKNOWN = -1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
-    from langchain_tiered_memory.types.policies import ViewPolicy
+    from langchain_tiered_memory.types.contexts import ViewPolicy
     from langchain_tiered_memory.types.records import Entry
 
 

@@ -23,7 +23,7 @@ from langchain_tiered_memory.models.surroundings import look_around
 from langchain_tiered_memory.models.token_counters import adapt_counter, best_counter
 from langchain_tiered_memory.runs.files.opening import settle_all
 from langchain_tiered_memory.runtime import Runtime, SqlStore, logger
-from langchain_tiered_memory.settings.environment import settings_from_environment
+from langchain_tiered_memory.settings import settings_from_environment
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.sql.database import Database
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine

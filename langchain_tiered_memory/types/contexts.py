@@ -1,17 +1,18 @@
-"""What a context is made of: the nouns of the view that a model is shown. Frozen values, as in `records`."""
+"""What a context is made of, and the policy that it was filled by. Frozen values, as in `records`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.display.shown import Shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.types.outcomes import GuardReport
-    from langchain_tiered_memory.types.policies import ViewPolicy
     from langchain_tiered_memory.types.records import LeftOut
 
 
@@ -98,3 +99,165 @@ class Context(Shown, sheet="contexts.context"):
     def section(self, name: str) -> Section | None:
         """The section of that name, or `None` if the context has none."""
         return next((section for section in self.sections if section.name == name), None)
+
+
+ModeName: TypeAlias = Literal["recall", "minimal", "asked", "files", "loop", "question", "talk"]
+"""The modes of a request. Several can apply; the first one in this order names the request."""
+
+Share: TypeAlias = Literal["the budget", "the rest", "the view"]
+"""What a share refers to: the whole budget, what system prompt and tools leave, or what recall leaves of that."""
+
+_MARGIN_TOKENS = 8
+"""Framing of a message and rounding, kept free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """The kind of a request, judged by the view, the query, the tools and the newest messages."""
+
+    names: tuple[ModeName, ...]
+    """All modes that apply, in order."""
+    reason: str
+    """Why the first of them applies, in a sentence."""
+    looks_up: bool = False
+    """Whether recall looks something up: the caller's query, or what the user said last."""
+    shows_parts: bool = False
+    """Whether the view may show parts of files, because one of the newest messages read or wrote a file."""
+
+    @property
+    def name(self) -> ModeName:
+        """The first mode that applies."""
+        return self.names[0]
+
+    def __contains__(self, name: ModeName) -> bool:
+        """Whether a mode applies."""
+        return name in self.names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRow:
+    """The room of one section."""
+
+    section: str
+    """As in `Context.sections`."""
+    share: float
+    """The most that it takes, as a share of `of`."""
+    of: Share
+    """What `share` refers to."""
+    most: int | None = None
+    """The most tokens, even if the share is more."""
+    least: int = 0
+    """The fewest tokens, even if the share is less."""
+    stands: Literal["plan", "request"] = "plan"
+    """`plan`: it stays until the view is condensed again. `request`: it is chosen for this request."""
+    gives_way: int = 0
+    """The step at which it gives up room if not everything fits, from 1. At 0 it never does; it is cut last of all."""
+    about: str = ""
+    """What the section holds, in words."""
+    tokens: int = 0
+    """The most tokens that it takes in this request, uncalibrated: `Section.cap`."""
+
+    def within(self, whole: int) -> int:
+        """The tokens that `share` of `whole` comes to, within `least` and `most`."""
+        wanted = max(round(self.share * whole), self.least)
+        return max(wanted if self.most is None else min(wanted, self.most), 0)
+
+    def allowing(self, tokens: int) -> PolicyRow:
+        """The row with these tokens, at least 0."""
+        return replace(self, tokens=max(tokens, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewPolicy:
+    """How much room each section of a context has, and why. `print` shows it as a table.
+
+    All figures are uncalibrated tokens. The fields after `rows` break a row down.
+    """
+
+    mode: Mode
+    total: int
+    """Tokens of the whole request: the budget, divided by what calibration learnt about the model."""
+    fixed: int
+    """Tokens of system prompt and tool schemas."""
+    rows: tuple[PolicyRow, ...]
+    recall: int
+    """Reserved for recall and the registered sections beside it."""
+    sections: int = 0
+    """The part of `recall` for registered sections."""
+    spared: int = 0
+    """The part of its share that recall does not get beside file work. The view grows into it. A condensation leaves it
+    empty, for if it were filled it would be sent again, uncached, at each condensation."""
+    cover: int
+    """The part of `history` for summaries."""
+    defended: int
+    """What summaries keep if facts that must last have no room beside them, also beside file work."""
+    least_facts: int
+    """What facts keep if required messages do not fit beside them."""
+    least_cover: int
+    """The same for summaries."""
+    queries: int
+    """The part of `history` for earlier user messages behind the summaries."""
+    record: int
+    """For summaries and facts together, if a fact that must last does not fit among the facts."""
+    keep: int
+    """The room of recent messages without file work. It decides when a view is condensed, and over what."""
+    stays: int
+    """What remains of the recent messages after a condensation."""
+    recent_least: int
+    """What recent messages get in any case."""
+    code: int
+    """The part of `recall` for code and tool output."""
+    summaries: int
+    """The part of `recall` for summaries."""
+    quotes_queries: bool = True
+    """Whether earlier user messages are quoted. They are not if a registered section takes their place."""
+
+    @property
+    def hard(self) -> int:
+        """The most that everything except recall may take, with system prompt and tools."""
+        return self.total - self.recall
+
+    @property
+    def is_full(self) -> bool:
+        """Whether system prompt and tools leave no room for a message."""
+        return self.fixed > self.total - _MARGIN_TOKENS
+
+    @property
+    def figures(self) -> tuple[int, ...]:
+        """All figures without the mode. If they are equal, so is what the sections show."""
+        return self.total, self.fixed, self.recall, self.spared, *(row.tokens for row in self)
+
+    def of(self, section: str) -> int:
+        """The most tokens that a section takes."""
+        return self.row(section).tokens
+
+    def without_recall(self) -> ViewPolicy:
+        """The same with the room of recall given to the view: a history that fits is shown whole."""
+        return replace(self, recall=self.sections).telling(recent=self.total - self.sections - self.fixed)
+
+    def __iter__(self) -> Iterator[PolicyRow]:
+        """The rows, in the order of the sections."""
+        return iter(self.rows)
+
+    def telling(self, **tokens: int) -> ViewPolicy:
+        """The same with the tokens given here, by section."""
+        rows = tuple(row.allowing(tokens.get(row.section, row.tokens)) for row in self.rows)
+        return replace(self, rows=rows)
+
+    def row(self, section: str) -> PolicyRow:
+        """The row of a section."""
+        found = next((row for row in self.rows if row.section == section), None)
+        if found is None:
+            raise KeyError(section)
+        return found
+
+    def __str__(self) -> str:
+        """The policy as a table with a line for each section."""
+        named = " and ".join(self.mode.names)
+        lines = [f"{named}: {self.mode.reason}. {self.total:,} tokens, {self.fixed:,} of them fixed."]
+        width = max(len(row.section) for row in self.rows)
+        for row in self.rows:
+            way = f"gives way at step {row.gives_way}" if row.gives_way else "stays"
+            share = f"{row.share:.1%} of {row.of}"
+            lines.append(f"{row.section:{width}} {row.tokens:>9,}  {share:22} {row.stands:7}  {way:19}  {row.about}")
+        return "\n".join(lines)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langchain_tiered_memory import Settings, SettingsError, TieredMemory
-from langchain_tiered_memory.settings import ContextSettings
-from langchain_tiered_memory.settings.environment import settings_from_environment
+from langchain_tiered_memory.settings import ContextSettings, settings_from_environment
 
 
 def test_a_memory_that_is_given_no_settings_takes_them_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from langchain_tiered_memory.context.sections.kept_files import KeptFiles
 from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.settings import Settings
-from langchain_tiered_memory.types.policies import Mode, ModeName, ViewPolicy
+from langchain_tiered_memory.types.contexts import Mode, ModeName, ViewPolicy
 
 SETTINGS = Settings()
 

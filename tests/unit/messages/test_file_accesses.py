@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_tiered_memory.messages.file_accesses import patched_paths, plain_path, touches_of
+from langchain_tiered_memory.messages.file_accesses import patched_paths, paths_in_command, plain_path, touches_of
 from langchain_tiered_memory.messages.ingest import draft_of
-from langchain_tiered_memory.messages.shell_paths import paths_in_command
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import FileSettings
 
