@@ -27,7 +27,7 @@ from langchain_tiered_memory.maintenance.worker import Greeted, Worker, flush
 from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.surroundings import announce, read_status
 from langchain_tiered_memory.models.traces import traced
-from langchain_tiered_memory.models.window_budget import set_window
+from langchain_tiered_memory.models.window_budget import learn_window
 from langchain_tiered_memory.runs.files.monitor import ContextSizes, Monitors
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.opening import close_runtime, open_runtime
@@ -118,7 +118,9 @@ class Engine:
 
     def learn_window(self, model: str | Runnable[Any, Any], tokens: int) -> None:
         """As `TieredMemory.learn_window` says, as do the next."""
-        set_window(self.runtime, profile_of(model).name, tokens)
+        name = profile_of(model).name
+        learn_window(self.runtime, name, tokens)
+        self.runtime.store.windows.confirm(str(name), tokens)  # whatever was learnt
 
     def verify(self, progress: Callable[[Progress], object] | None) -> VerifyReport:
         """See there."""

@@ -47,12 +47,20 @@ _AT_LIMIT: Final = frozenset(
 )
 
 
-def models_in(model: object) -> tuple[BaseLanguageModel[Any], ...]:
+def models_in(model: object, *, above: frozenset[int] = frozenset()) -> tuple[BaseLanguageModel[Any], ...]:
     """The models that a call of `model` may reach, the first choice first; none where that cannot be told.
 
-    What a config chooses is chosen as the running config says, and by default outside of a run.
+    What a config chooses is chosen as the running config says, and by default outside of a run. `above` are the
+    identities of the wrappers around it.
     """
-    return tuple(_inside(model, frozenset()))
+    if isinstance(model, BaseLanguageModel):
+        return (model,)
+    if id(model) in above or len(above) >= _DEEPEST:
+        return ()
+    above |= {id(model)}
+    if isinstance(model, RunnableSequence):  # the first model of a chain is the one that reads the messages
+        return next((found for step in model.steps if (found := models_in(step, above=above))), ())
+    return tuple(itertools.chain.from_iterable(models_in(one, above=above) for one in _wrapped(model)))
 
 
 def narrowest(models: Iterable[object]) -> object | None:
@@ -74,26 +82,10 @@ def window_of(model: object) -> int | None:
     return _tokens(model, "max_input_tokens")
 
 
-def answer_of(model: object) -> int | None:
-    """Tokens that a chat model writes at most, as its profile says."""
-    return _tokens(model, "max_output_tokens")
-
-
 def _tokens(model: object, key: str) -> int | None:
     """Read on each call: a profile may be missing, empty or changed."""
     profile = getattr(model, "profile", None)
     return _as_limit(profile.get(key)) if isinstance(profile, dict) else None
-
-
-def _inside(model: object, above: frozenset[int]) -> list[BaseLanguageModel[Any]]:
-    if isinstance(model, BaseLanguageModel):
-        return [model]
-    if id(model) in above or len(above) >= _DEEPEST:
-        return []
-    above |= {id(model)}
-    if isinstance(model, RunnableSequence):  # the first model of a chain is the one that reads the messages
-        return next((found for step in model.steps if (found := _inside(step, above))), [])
-    return list(itertools.chain.from_iterable(_inside(one, above) for one in _wrapped(model)))
 
 
 def _wrapped(model: object) -> Iterable[object]:
@@ -146,7 +138,7 @@ def is_cut_off(answer: BaseMessage) -> bool:
 
 def _own_limit(model: object) -> int | None:
     set_limits = [value for name in _LIMITS if (value := _as_limit(getattr(model, name, None))) is not None]
-    able = answer_of(model)
+    able = _tokens(model, "max_output_tokens")
     return min([*set_limits, *([able] if able is not None else [])], default=None)
 
 
@@ -190,7 +182,9 @@ def profile_of(model: CalledModel | ModelProfile | None) -> ModelProfile:
     if bound is not None and bound != name:
         return ModelProfile(name=bound)  # what stands inside is not what is called: its window says nothing
     called = narrowest(found)
-    return ModelProfile(name=name, window=window_of(called), answer=answer_of(called), provider=_provider_of(found))
+    return ModelProfile(
+        name=name, window=window_of(called), answer=_tokens(called, "max_output_tokens"), provider=_provider_of(found)
+    )
 
 
 def _provider_of(found: Sequence[object]) -> str | None:

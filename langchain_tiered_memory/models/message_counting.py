@@ -34,7 +34,7 @@ from langchain_tiered_memory.messages.content_blocks import MEDIA, compact_json,
 from langchain_tiered_memory.text.readings import Generations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.protocols import TokenCounter
 
 
-__all__ = ["PRIMING_TOKENS", "Calibration", "EstimatingCounter", "FramedCounter", "framed_tokens", "request_tokens"]
+__all__ = ["PRIMING_TOKENS", "Calibration", "EstimatingCounter", "FramedCounter", "framed_tokens"]
 
 MESSAGE_TOKENS = 4
 """Around each message, its role included."""
@@ -186,11 +186,6 @@ def framed_tokens(message: BaseMessage, count_text: Callable[[str], int]) -> int
     if message.name:
         tokens += NAME_TOKENS + count_text(message.name)
     return tokens
-
-
-def request_tokens(counter: TokenCounter, messages: Iterable[BaseMessage], *, tools: Sequence[Any] = ()) -> int:
-    """Raw tokens of a whole request: messages (system prompt among them), tool schemas and what primes the answer."""
-    return PRIMING_TOKENS + counter.count_tools(tools) + sum(counter.count_message(message) for message in messages)
 
 
 def _part_tokens(part: Part, count_text: Callable[[str], int]) -> int:

@@ -108,12 +108,6 @@ def learn_window(runtime: Runtime, model: str | None, tokens: int) -> None:
     runtime.report(EventName.WINDOW_LEARNED, f"{model} takes {tokens:,} tokens", model=model, tokens=tokens)
 
 
-def set_window(runtime: Runtime, model: str | None, tokens: int) -> None:
-    """Remember that a model's window is `tokens`, whatever was learnt."""
-    learn_window(runtime, model, tokens)
-    runtime.store.windows.confirm(str(model), tokens)
-
-
 def confirm_window(runtime: Runtime, model: str, tokens: int) -> None:
     """Remember that a model answered a request of `tokens`, by its own count: a window learnt to be smaller was wrong.
 

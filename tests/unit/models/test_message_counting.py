@@ -8,20 +8,18 @@ import pytest
 import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import BaseTool, tool
 from pydantic import BaseModel
 
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.models.message_counting import (
-    PRIMING_TOKENS,
     Calibration,
     EncodingName,
     EstimatingCounter,
     FramedCounter,
     estimated_tokens,
-    request_tokens,
 )
 from langchain_tiered_memory.models.token_counters import TiktokenCounter, adapt_counter, best_counter, encoding_file
 from langchain_tiered_memory.protocols import TokenCounter
@@ -97,13 +95,6 @@ def test_calls_and_names_count_and_a_repeated_call_block_does_not() -> None:
     assert called > bare + 8
     assert counter.count_message(AIMessage([block], tool_calls=[call])) == called
     assert counter.count_message(AIMessage("", name="bob")) > bare
-
-
-def test_a_request_is_the_sum_of_its_parts_and_the_priming() -> None:
-    counter = EstimatingCounter()
-    chat = [SystemMessage("Be kind."), HumanMessage("Hello")]
-    parts = counter.count_tools([Weather]) + sum(map(counter.count_message, chat))
-    assert request_tokens(counter, chat, tools=[Weather]) == parts + PRIMING_TOKENS
 
 
 @pytest.mark.parametrize("made", [made_tool(), Weather, book, {"type": "web_search"}, {"name": "f", "parameters": {}}])
