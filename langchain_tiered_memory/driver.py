@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 from langchain_core.messages import BaseMessage
@@ -61,6 +62,8 @@ class HostCall:
 
 Request: TypeAlias = ModelCall | Pause | HostCall
 Flow: TypeAlias = Generator[Request, Any, T]
+Step: TypeAlias = Callable[[], Request]
+"""Goes on with a flow: by what its request was answered with, or by the error."""
 
 
 def call_model(
@@ -95,35 +98,25 @@ def stop_point() -> Flow[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    value: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    error: BaseException
-
-
-@dataclass(frozen=True, slots=True)
 class _Finished(Generic[T]):
     value: T
 
 
 def each_step(flow: Flow[T], within: Callable[[], AbstractContextManager[object]]) -> Flow[T]:
     """`flow`, each stretch between two of its requests inside `within()`: nothing is held while it waits."""
-    answer: _Answer | _Failure = _Answer()
+    step: Step = partial(flow.send, None)
     try:
         while True:
             with within():
-                request = _advance(flow, answer)
+                request: Request | _Finished[T] = _advance(step)
             if isinstance(request, _Finished):
                 return request.value
             try:
-                answer = _Answer((yield request))
+                step = partial(flow.send, (yield request))
             except GeneratorExit:
                 raise
             except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
-                answer = _Failure(error)
+                step = partial(flow.throw, error)
     finally:
         flow.close()
 
@@ -132,15 +125,10 @@ class FlowStopped(Exception):  # noqa: N818 - no error: somebody asked for it
     """A flow was ended between two requests, because `stopped` said so."""
 
 
-def _advance(
-    flow: Flow[T], answer: _Answer | _Failure, stopped: Callable[[], bool] | None = None
-) -> Request | _Finished[T]:
-    """Drive a flow up to its next request or its end. Everything that blocks happens in here."""
-    if stopped is not None and stopped():
-        flow.close()
-        raise FlowStopped
+def _advance(step: Step) -> Request | _Finished[Any]:
+    """Take a flow up to its next request or its end. Everything that blocks happens in here."""
     try:
-        return flow.throw(answer.error) if isinstance(answer, _Failure) else flow.send(answer.value)
+        return step()
     except StopIteration as stop:
         return _Finished(stop.value)
 
@@ -204,21 +192,23 @@ def run(flow: Flow[T], *, stopped: Callable[[], bool] | None = None, take: Calla
     Raises:
         FlowStopped: when `stopped` said so between two requests.
     """
-    answer: _Answer | _Failure = _Answer()
+    step: Step = partial(flow.send, None)
     while True:
-        request = _advance(flow, answer, stopped)
+        if stopped is not None and stopped():
+            flow.close()
+            raise FlowStopped
+        request: Request | _Finished[T] = _advance(step)
         if isinstance(request, _Finished):
             return request.value
         try:
+            answer: Any = None
             if isinstance(request, Pause):
                 time.sleep(request.seconds)
-                answer = _Answer()
-            elif isinstance(request, ModelCall):
-                answer = _Answer(_invoked(request))
             else:
-                answer = _Answer(take(request))
+                answer = _invoked(request) if isinstance(request, ModelCall) else take(request)
+            step = partial(flow.send, answer)
         except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
-            answer = _Failure(error)
+            step = partial(flow.throw, error)
 
 
 def _in_executor(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
@@ -244,31 +234,30 @@ async def off_loop(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
 
 async def arun(flow: Flow[T], *, take: Callable[[Any], Awaitable[Any]] = _nobody) -> T:
     """Drive a flow without blocking the event loop. A cancelled call lets the step in hand finish, then ends."""
-    answer: _Answer | _Failure = _Answer()
+    step: Step = partial(flow.send, None)
     while True:
-        step = _in_executor(_advance, flow, answer)
+        taken = _in_executor(_advance, step)
         try:
-            request = await asyncio.shield(step)
+            request: Request | _Finished[T] = await asyncio.shield(taken)
         except asyncio.CancelledError as cancelled:
-            if step.done():
+            if taken.done():
                 raise  # the flow let an earlier cancellation through
-            await asyncio.wait([step])
-            if step.exception() is not None or isinstance(step.result(), _Finished):
+            await asyncio.wait([taken])
+            if taken.exception() is not None or isinstance(taken.result(), _Finished):
                 raise
-            answer = _Failure(cancelled)  # so that it can give back what it holds
+            step = partial(flow.throw, cancelled)  # so that it can give back what it holds
             continue
         if isinstance(request, _Finished):
             return request.value
         try:
+            answer: Any = None
             if isinstance(request, Pause):
                 await asyncio.sleep(request.seconds)
-                answer = _Answer()
-            elif isinstance(request, ModelCall):
-                answer = _Answer(await _ainvoked(request))
             else:
-                answer = _Answer(await take(request))
+                answer = await (_ainvoked(request) if isinstance(request, ModelCall) else take(request))
+            step = partial(flow.send, answer)
         except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
-            answer = _Failure(error)
+            step = partial(flow.throw, error)
 
 
 Verb: TypeAlias = Callable[Concatenate[Owner, P], T]

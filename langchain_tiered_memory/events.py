@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Self
 
-_INFO, _WARNING = logging.INFO, logging.WARNING
+_WARNING = logging.WARNING
 
 
 class EventName(StrEnum):
@@ -22,123 +22,114 @@ class EventName(StrEnum):
     level: int
     about: str
 
-    def __new__(cls, value: str, level: int = _INFO, about: str = "") -> Self:
-        """A member from its name, level and line."""
+    def __new__(cls, value: str, about: str = "", level: int = logging.INFO) -> Self:
+        """A member from its name, line and level."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.level = level
         member.about = about
         return member
 
-    SUMMARY_MADE = "summary_made", _INFO, "a summary counts from now on"
-    SUMMARY_UNSOURCED = "summary_unsourced", _WARNING, "a summary names figures or codes that are in no source; marked"
-    ANSWER_REFUSED = "answer_refused", _INFO, "an answer of a condensing model was not taken; the next request says why"
-    CONDENSATION_FAILED = "condensation_failed", _WARNING, "a summary could not be made; tried again later"
-    CONDENSATION_FELL_BACK = "condensation_fell_back", _WARNING, "a degraded summary stands until a better one is made"
-    CONDENSATION_WAITS = "condensation_waits", _INFO, "a summary waits for the bound on calls, or for a writer"
-    CONDENSED_APART = (
-        "condensed_apart",
-        _INFO,
-        "the last request could not be used to condense; the usual call was made",
-    )
-    REQUEST_NOT_KEPT = (
-        "request_not_kept",
-        _INFO,
-        "the last request cannot be used to condense; the usual call will be made",
-    )
-    NEXT_WRITER = "next_writer", _INFO, "another writer takes a summary over"
-    CIRCUIT_OPENED = "circuit_opened", _WARNING, "a writer failed again and again, and is left alone for a while"
-    CIRCUIT_CLOSED = "circuit_closed", _INFO, "a writer works again"
-    EXTENSION_FAILED = "extension_failed", _WARNING, "a plugin, validator, hook or collector was passed over"
-    SECTION_FAILED = "section_failed", _WARNING, "a section of a context was left out: it raised, hung or gave no text"
-    ZONE_SAFE = "zone_safe", _INFO, "a view is back below all thresholds"
-    ZONE_WARNING = "zone_warning", _WARNING, "a view passed the first threshold"
-    ZONE_DANGER = "zone_danger", _WARNING, "a view passed the second threshold"
-    ZONE_CRITICAL = "zone_critical", _WARNING, "a view is nearly full"
-    VIEW_NOT_NEEDED = "view_not_needed", _INFO, "a view was left as it is"
-    VIEW_CONDENSED = "view_condensed", _INFO, "summaries stand for older messages of a view"
-    VIEW_MASKED = "view_masked", _INFO, "old tool results of a view were shortened"
-    VIEW_TRUNCATED = "view_truncated", _WARNING, "messages were left out of a view without a summary"
-    VIEW_FAILED = "view_failed", _WARNING, "a view could not be made smaller"
-    VIEW_UNDONE = "view_undone", _INFO, "a condensation of a view was taken back"
+    SUMMARY_MADE = "summary_made", "a summary counts from now on"
+    SUMMARY_UNSOURCED = "summary_unsourced", "a summary names figures or codes that are in no source; marked", _WARNING
+    ANSWER_REFUSED = "answer_refused", "an answer of a condensing model was not taken; the next request says why"
+    CONDENSATION_FAILED = "condensation_failed", "a summary could not be made; tried again later", _WARNING
+    CONDENSATION_FELL_BACK = "condensation_fell_back", "a degraded summary stands until a better one is made", _WARNING
+    CONDENSATION_WAITS = "condensation_waits", "a summary waits for the bound on calls, or for a writer"
+    CONDENSED_APART = "condensed_apart", "the last request could not be used to condense; the usual call was made"
+    REQUEST_NOT_KEPT = "request_not_kept", "the last request cannot be used to condense; the usual call will be made"
+    NEXT_WRITER = "next_writer", "another writer takes a summary over"
+    CIRCUIT_OPENED = "circuit_opened", "a writer failed again and again, and is left alone for a while", _WARNING
+    CIRCUIT_CLOSED = "circuit_closed", "a writer works again"
+    EXTENSION_FAILED = "extension_failed", "a plugin, validator, hook or collector was passed over", _WARNING
+    SECTION_FAILED = "section_failed", "a section of a context was left out: it raised, hung or gave no text", _WARNING
+    ZONE_SAFE = "zone_safe", "a view is back below all thresholds"
+    ZONE_WARNING = "zone_warning", "a view passed the first threshold", _WARNING
+    ZONE_DANGER = "zone_danger", "a view passed the second threshold", _WARNING
+    ZONE_CRITICAL = "zone_critical", "a view is nearly full", _WARNING
+    VIEW_NOT_NEEDED = "view_not_needed", "a view was left as it is"
+    VIEW_CONDENSED = "view_condensed", "summaries stand for older messages of a view"
+    VIEW_MASKED = "view_masked", "old tool results of a view were shortened"
+    VIEW_TRUNCATED = "view_truncated", "messages were left out of a view without a summary", _WARNING
+    VIEW_FAILED = "view_failed", "a view could not be made smaller", _WARNING
+    VIEW_UNDONE = "view_undone", "a condensation of a view was taken back"
     VIEW_NOT_WRITTEN = (
         "view_not_written",
-        _WARNING,
         "what was derived from a read could not be kept; the read is complete",
+        _WARNING,
     )
     PROVIDER_NOT_COMPACTED = (
         "provider_not_compacted",
-        _WARNING,
         "a view is full, and the provider that should condense it has not: the memory's own summaries take over",
+        _WARNING,
     )
-    CONTEXT_OVERFLOW = "context_overflow", _WARNING, "what must be shown does not fit the window"
-    CONTEXT_MINIMAL = "context_minimal", _WARNING, "a request went out with the essentials alone"
-    CONTEXT_RECOVERED = "context_recovered", _WARNING, "a request went out after an overflow, from a checkpoint"
-    CONTEXT_FATAL = "context_fatal", _WARNING, "nothing made a request fit"
-    THRESHOLD_UNUSABLE = "threshold_unusable", _WARNING, "a threshold is outside of its range; the default holds"
-    WINDOW_LEARNED = "window_learned", _INFO, "a model's window was learnt"
-    WINDOW_NOT_LEARNED = "window_not_learned", _WARNING, "a model's window could not be written down"
-    CHECKPOINT_MADE = "checkpoint_made", _INFO, "the state of a run was saved"
-    CHECKPOINT_RESTORED = "checkpoint_restored", _INFO, "a run went back to a checkpoint"
-    CHECKPOINT_FAILED = "checkpoint_failed", _WARNING, "the state of a run could not be saved"
-    CHECKPOINT_DAMAGED = "checkpoint_damaged", _WARNING, "a checkpoint does not match its checksum; an older one serves"
-    CHECKPOINT_INCOMPLETE = "checkpoint_incomplete", _WARNING, "a message cannot be read, and is not in a checkpoint"
-    CHECKPOINT_UNUSABLE = "checkpoint_unusable", _WARNING, "no checkpoint can be used"
-    FILE_PROMOTED = "file_promoted", _INFO, "a file of a run went to a higher tier"
-    FILE_DEMOTED = "file_demoted", _INFO, "a file of a run went to a lower tier"
-    FILE_CHANGED = "file_changed", _INFO, "a kept file has another content on the disk"
-    FILE_DELETED = "file_deleted", _WARNING, "a kept file is gone from the disk"
-    FILE_DAMAGED = "file_damaged", _WARNING, "a kept content cannot be read; the file is read again"
+    CONTEXT_OVERFLOW = "context_overflow", "what must be shown does not fit the window", _WARNING
+    CONTEXT_MINIMAL = "context_minimal", "a request went out with the essentials alone", _WARNING
+    CONTEXT_RECOVERED = "context_recovered", "a request went out after an overflow, from a checkpoint", _WARNING
+    CONTEXT_FATAL = "context_fatal", "nothing made a request fit", _WARNING
+    THRESHOLD_UNUSABLE = "threshold_unusable", "a threshold is outside of its range; the default holds", _WARNING
+    WINDOW_LEARNED = "window_learned", "a model's window was learnt"
+    WINDOW_NOT_LEARNED = "window_not_learned", "a model's window could not be written down", _WARNING
+    CHECKPOINT_MADE = "checkpoint_made", "the state of a run was saved"
+    CHECKPOINT_RESTORED = "checkpoint_restored", "a run went back to a checkpoint"
+    CHECKPOINT_FAILED = "checkpoint_failed", "the state of a run could not be saved", _WARNING
+    CHECKPOINT_DAMAGED = "checkpoint_damaged", "a checkpoint does not match its checksum; an older one serves", _WARNING
+    CHECKPOINT_INCOMPLETE = "checkpoint_incomplete", "a message cannot be read, and is not in a checkpoint", _WARNING
+    CHECKPOINT_UNUSABLE = "checkpoint_unusable", "no checkpoint can be used", _WARNING
+    FILE_PROMOTED = "file_promoted", "a file of a run went to a higher tier"
+    FILE_DEMOTED = "file_demoted", "a file of a run went to a lower tier"
+    FILE_CHANGED = "file_changed", "a kept file has another content on the disk"
+    FILE_DELETED = "file_deleted", "a kept file is gone from the disk", _WARNING
+    FILE_DAMAGED = "file_damaged", "a kept content cannot be read; the file is read again", _WARNING
     FILE_OFFERED = (
         "file_offered",
-        _INFO,
         "a file was read again although it is unchanged; the request points to its text above",
     )
-    FILE_NOT_LOADED = "file_not_loaded", _WARNING, "a critical file could not be loaded"
-    FILES_COLLECTED = "files_collected", _INFO, "files that nobody opened went to lower tiers"
-    FILES_OPTIMISED = "files_optimised", _INFO, "the tiers were made less full, or denser"
-    FILES_CROWDED = "files_crowded", _WARNING, "hot and warm are nearly full"
-    RUN_STARTED = "run_started", _INFO, "a run began"
-    RUN_FIGURES = "run_figures", _INFO, "figures of a run, every ten minutes"
-    RUN_ENDED = "run_ended", _INFO, "a run ended; its figures"
-    ARTIFACT_NOT_KEPT = "artifact_not_kept", _WARNING, "an attachment cannot be stored; its message is"
-    HISTORY_NOT_WRITTEN = "history_not_written", _WARNING, "what was said last is not in the session"
-    ANSWER_NOT_STORED = "answer_not_stored", _WARNING, "an answer could not be written; the next request does it"
-    TURN_INTERRUPTED = "turn_interrupted", _WARNING, "an answer was broken off; what the user said is kept"
-    ARCHIVE_CHANGED = "archive_changed", _WARNING, "messages moved out of graph state are not in this memory"
-    EVICTION_WITHHELD = "eviction_withheld", _INFO, "messages stay in graph state: they could not be moved out"
-    THREAD_NOT_READ = "thread_not_read", _INFO, "a saver does not list its checkpoints, so a fork cannot be told"
-    ROOM_SET_ASIDE = "room_set_aside", _INFO, "room is set aside for what other middlewares add behind the memory"
-    SECOND_SUMMARIZER = "second_summarizer", _WARNING, "another middleware summarises the same messages"
+    FILE_NOT_LOADED = "file_not_loaded", "a critical file could not be loaded", _WARNING
+    FILES_COLLECTED = "files_collected", "files that nobody opened went to lower tiers"
+    FILES_OPTIMISED = "files_optimised", "the tiers were made less full, or denser"
+    FILES_CROWDED = "files_crowded", "hot and warm are nearly full", _WARNING
+    RUN_STARTED = "run_started", "a run began"
+    RUN_FIGURES = "run_figures", "figures of a run, every ten minutes"
+    RUN_ENDED = "run_ended", "a run ended; its figures"
+    ARTIFACT_NOT_KEPT = "artifact_not_kept", "an attachment cannot be stored; its message is", _WARNING
+    HISTORY_NOT_WRITTEN = "history_not_written", "what was said last is not in the session", _WARNING
+    ANSWER_NOT_STORED = "answer_not_stored", "an answer could not be written; the next request does it", _WARNING
+    TURN_INTERRUPTED = "turn_interrupted", "an answer was broken off; what the user said is kept", _WARNING
+    ARCHIVE_CHANGED = "archive_changed", "messages moved out of graph state are not in this memory", _WARNING
+    EVICTION_WITHHELD = "eviction_withheld", "messages stay in graph state: they could not be moved out"
+    THREAD_NOT_READ = "thread_not_read", "a saver does not list its checkpoints, so a fork cannot be told"
+    ROOM_SET_ASIDE = "room_set_aside", "room is set aside for what other middlewares add behind the memory"
+    SECOND_SUMMARIZER = "second_summarizer", "another middleware summarises the same messages", _WARNING
     MESSAGES_ELSEWHERE = (
         "messages_elsewhere",
-        _WARNING,
         "the main track has no messages; those of sub-graphs stand on other tracks",
+        _WARNING,
     )
-    VECTORS_UNAVAILABLE = "vectors_unavailable", _WARNING, "Chroma cannot be reached; search goes on by words"
-    VECTORS_BACK = "vectors_back", _INFO, "Chroma, which was silent, answers again; search uses it"
+    VECTORS_UNAVAILABLE = "vectors_unavailable", "Chroma cannot be reached; search goes on by words", _WARNING
+    VECTORS_BACK = "vectors_back", "Chroma, which was silent, answers again; search uses it"
     VECTORS_OF_ANOTHER_EMBEDDER = (
         "vectors_of_another_embedder",
-        _WARNING,
         "the vector index was built by another embedder; search goes on by words",
+        _WARNING,
     )
-    INDEX_DISCARDED = "index_discarded", _WARNING, "the vector index could not be used and is made anew"
-    VECTORS_LOST = "vectors_lost", _WARNING, "the vector index lost passages; they are embedded again"
-    FORGOTTEN = "forgotten", _INFO, "messages were removed for good"
+    INDEX_DISCARDED = "index_discarded", "the vector index could not be used and is made anew", _WARNING
+    VECTORS_LOST = "vectors_lost", "the vector index lost passages; they are embedded again", _WARNING
+    FORGOTTEN = "forgotten", "messages were removed for good"
     REMOVAL_UNFINISHED = (
         "removal_unfinished",
-        _WARNING,
         "a removal was begun and cannot be finished now; the next open tries again",
+        _WARNING,
     )
     FORGOTTEN_NOT_STORED = (
         "forgotten_not_stored",
-        _WARNING,
         "a forgotten message came again with the same id and words; it stays out",
+        _WARNING,
     )
-    BACKGROUND_FAILED = "background_failed", _WARNING, "work in the background failed; tried again"
-    MESSAGE_DAMAGED = "message_damaged", _WARNING, "a message cannot be read; its place names it"
-    DAMAGED_ROW = "damaged_row", _WARNING, "a derived row cannot be read and is left out; doctor makes it again"
-    OPENED_READ_ONLY = "opened_read_only", _WARNING, "a database can be read and not written"
+    BACKGROUND_FAILED = "background_failed", "work in the background failed; tried again", _WARNING
+    MESSAGE_DAMAGED = "message_damaged", "a message cannot be read; its place names it", _WARNING
+    DAMAGED_ROW = "damaged_row", "a derived row cannot be read and is left out; doctor makes it again", _WARNING
+    OPENED_READ_ONLY = "opened_read_only", "a database can be read and not written", _WARNING
 
 
 DURABLE = frozenset(

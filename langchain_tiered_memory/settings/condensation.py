@@ -182,24 +182,12 @@ class LevelSettings(Frozen):
         return self
 
 
-def _level_1() -> LevelSettings:
-    return LevelSettings(
-        messages=10, tokens=2000, seconds=3600.0, strategy="detailed", target_ratio=0.5, max_tokens=1000
-    )
-
-
-def _level_2() -> LevelSettings:
-    return LevelSettings(sources=5, tokens=4000, messages=100, strategy="thematic", target_ratio=0.3, max_tokens=1500)
-
-
-def _level_3() -> LevelSettings:
-    return LevelSettings(
-        sources=3, tokens=6000, messages=500, strategy="executive", target_ratio=0.2, max_tokens=400, min_tokens=200
-    )
-
-
-def _higher_levels() -> LevelSettings:
-    return LevelSettings(sources=3, tokens=6000, strategy="executive", target_ratio=0.2, max_tokens=400, min_tokens=200)
+_HIGHER = LevelSettings(sources=3, tokens=6000, strategy="executive", target_ratio=0.2, max_tokens=400, min_tokens=200)
+_LEVELS = (
+    LevelSettings(messages=10, tokens=2000, seconds=3600.0, strategy="detailed", target_ratio=0.5, max_tokens=1000),
+    LevelSettings(sources=5, tokens=4000, messages=100, strategy="thematic", target_ratio=0.3, max_tokens=1500),
+    _HIGHER.model_copy(update={"messages": 500}),
+)
 
 
 class TreeSettings(Frozen):
@@ -214,11 +202,9 @@ class TreeSettings(Frozen):
     """Make summaries at all. Off: the transcript, search and recent messages still work."""
     background: bool = True
     """Make summaries and vectors in a background thread as their triggers fire. Off: only `flush()` does."""
-    levels: tuple[LevelSettings, ...] = Field(
-        default_factory=lambda: (_level_1(), _level_2(), _level_3()), min_length=1
-    )
+    levels: tuple[LevelSettings, ...] = Field(default=_LEVELS, min_length=1)
     """Level 1, 2, 3, and as many more as you want."""
-    higher: LevelSettings = Field(default_factory=_higher_levels)
+    higher: LevelSettings = _HIGHER
     """Every level above those in `levels`; there is no top."""
     temperature: float | None = Field(default=0.3, ge=0, le=2)
     """Temperature of the condensing model. `None` leaves the model as it is."""
