@@ -70,7 +70,7 @@ def _carried_out(store: SqlStore, targets: dict[int, Sequence[int]]) -> Removed:
     removal = store.removal.begin(targets, now=NOW)
     for target in targets:
         store.removal.carry_out(removal, target)
-    store.removal.finish([removal], now=NOW)
+    store.removal.mark([removal], now=NOW)
     return store.removal.removed(removal)
 
 

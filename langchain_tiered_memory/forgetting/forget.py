@@ -223,8 +223,7 @@ def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tu
         left = removal.erase_traces()
     # What PostgreSQL keeps is in its nature, and not to be waited for.
     if not (left and runtime.store.database.dialect == "sqlite"):
-        done = removal.note_erased if waits else removal.finish
-        done([one.key for one in begun], now=runtime.now())
+        removal.mark([one.key for one in begun], now=runtime.now(), is_done=not waits)
     return vectors, remains + left
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.driver import Flow, HostCall, off_loop
@@ -18,63 +18,33 @@ _NAMED = 5
 _IN_MEMORY = "InMemorySaver"
 """The one of LangGraph's checkpointers that has no files."""
 _STORE_IN_MEMORY = "InMemoryStore"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteThread(HostCall):
-    """Delete a thread from LangGraph's checkpointer."""
-
-    saver: Any
-    thread_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteItems(HostCall):
-    """Delete the items of a namespace, and of those below it, from a store of LangGraph; answers how many went."""
-
-    store: Any
-    namespace: tuple[str, ...]
+_FREE_SPACE = "free space of its database, until it is overwritten"
 
 
 _PAGE_OF_ITEMS = 100
 
 
-def take_out(call: DeleteThread | DeleteItems) -> int:
-    """Delete a thread, or the items of a namespace; says how many."""
-    if isinstance(call, DeleteThread):
-        call.saver.delete_thread(call.thread_id)
-        return 1
-    deleted = 0
-    while found := call.store.search(call.namespace, limit=_PAGE_OF_ITEMS):
-        for item in found:
-            call.store.delete(item.namespace, item.key)
-        _require_gone(found, call.store.get(found[0].namespace, found[0].key))
-        deleted += len(found)
-    return deleted
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodCall(HostCall):
+    """Call a method of LangGraph's checkpointer or store, whose async form has an `a` before its name."""
+
+    of: Any
+    name: str
+    args: tuple[Any, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def atake_out(call: DeleteThread | DeleteItems) -> int:
+def take_out(call: MethodCall) -> Any:  # noqa: ANN401 - as the method answers
+    """What the method gives."""
+    return getattr(call.of, call.name)(*call.args, **call.options)
+
+
+async def atake_out(call: MethodCall) -> Any:  # noqa: ANN401 - as above
     """As `take_out`, without blocking the event loop; a checkpointer without async runs in an executor."""
-    if isinstance(call, DeleteThread):
-        try:
-            await call.saver.adelete_thread(call.thread_id)
-        except NotImplementedError:
-            await off_loop(call.saver.delete_thread, call.thread_id)
-        return 1
-    deleted = 0
-    while found := await call.store.asearch(call.namespace, limit=_PAGE_OF_ITEMS):
-        for item in found:
-            await call.store.adelete(item.namespace, item.key)
-        _require_gone(found, await call.store.aget(found[0].namespace, found[0].key))
-        deleted += len(found)
-    return deleted
-
-
-def _require_gone(deleted: Sequence[Any], left: object) -> None:
-    """Go on where a store deletes: one that does not would be asked for the same items for ever."""
-    if left is not None:
-        msg = f"the item {deleted[0].key!r} was deleted and is still there"
-        raise StorageError(msg)
+    try:
+        return await getattr(call.of, f"a{call.name}")(*call.args, **call.options)
+    except NotImplementedError:
+        return await off_loop(getattr(call.of, call.name), *call.args, **call.options)
 
 
 def refuse_what_is_no_store(store: object, namespaces: Sequence[Sequence[str]]) -> None:
@@ -94,19 +64,37 @@ def refuse_what_is_no_store(store: object, namespaces: Sequence[Sequence[str]]) 
 
 def delete_items(store: Any, namespaces: Sequence[Sequence[str]]) -> Flow[tuple[int, tuple[str, ...]]]:  # noqa: ANN401 - LangGraph's own
     """Delete the items of these namespaces. Returns how many went, and what may remain there all the same."""
-    name, deleted, remains = type(store).__name__, 0, list[str]()
-    for labels in namespaces:
-        namespace = tuple(labels)
-        try:
-            deleted += yield DeleteItems(store=store, namespace=namespace)
-        except Exception as error:  # noqa: BLE001 - somebody else's code, and the rest is to be forgotten all the same
-            remains.append(
-                f"LangGraph's store ({name}): items of the namespace {namespace!r} could not be deleted "
-                f"({type(error).__name__}: {error})"
-            )
-    if deleted and name != _STORE_IN_MEMORY:
-        remains.append(f"LangGraph's store ({name}): free space of its database, until it is overwritten")
+    of, deleted, remains = f"LangGraph's store ({type(store).__name__})", 0, list[str]()
+    for namespace in map(tuple, namespaces):
+        what = f"items of the namespace {namespace!r}"
+        deleted += yield from _or_named(of, what, _emptied(store, namespace), remains)
+    if deleted and type(store).__name__ != _STORE_IN_MEMORY:
+        remains.append(f"{of}: {_FREE_SPACE}")
     return deleted, tuple(remains)
+
+
+def _emptied(store: Any, namespace: tuple[str, ...]) -> Flow[int]:  # noqa: ANN401 - as above
+    """Delete the items of a namespace, and of those below it; returns how many went."""
+    deleted = 0
+    while found := (yield MethodCall(of=store, name="search", args=(namespace,), options={"limit": _PAGE_OF_ITEMS})):
+        for item in found:
+            yield MethodCall(of=store, name="delete", args=(item.namespace, item.key))
+        first = found[0]
+        # A store that deletes nothing would be asked for the same items for ever.
+        if (yield MethodCall(of=store, name="get", args=(first.namespace, first.key))) is not None:
+            msg = f"the item {first.key!r} was deleted and is still there"
+            raise StorageError(msg)
+        deleted += len(found)
+    return deleted
+
+
+def _or_named(of: str, what: str, deletion: Flow[int], remains: list[str]) -> Flow[int]:
+    """How many a deletion took; where it fails, what remains is named, for the rest is to be forgotten all the same."""
+    try:
+        return (yield from deletion)
+    except Exception as error:  # noqa: BLE001 - somebody else's code
+        remains.append(f"{of}: {what} could not be deleted ({type(error).__name__}: {error})")
+        return 0
 
 
 def refuse_what_is_no_checkpointer(saver: object) -> None:
@@ -124,24 +112,20 @@ def delete_threads(runtime: Runtime, saver: Any, session_ids: Sequence[str]) -> 
 
     It comes before anything of ours is removed: killed in between, the same call finds the sessions again.
     """
-    name = type(saver).__name__
-    remains: list[str] = []
-    deleted: list[str] = []
+    of, deleted, remains = f"LangGraph's checkpointer ({type(saver).__name__})", list[str](), list[str]()
     for session_id in session_ids:
-        try:
-            yield DeleteThread(saver=saver, thread_id=session_id)
-        except Exception as error:  # noqa: BLE001 - somebody else's code, and the rest is to be forgotten all the same
-            remains.append(
-                f"LangGraph's checkpointer ({name}): the thread {session_id!r} could not be deleted "
-                f"({type(error).__name__}: {error})"
-            )
-        else:
+        if (yield from _or_named(of, f"the thread {session_id!r}", _without_thread(saver, session_id), remains)):
             deleted.append(session_id)
     if deleted:
         runtime.store.tombstones.threads_deleted(deleted)
-        if name != _IN_MEMORY:
-            remains.append(f"LangGraph's checkpointer ({name}): free space of its database, until it is overwritten")
+        if type(saver).__name__ != _IN_MEMORY:
+            remains.append(f"{of}: {_FREE_SPACE}")
     return len(deleted), tuple(remains)
+
+
+def _without_thread(saver: Any, session_id: str) -> Flow[int]:  # noqa: ANN401 - as above
+    yield MethodCall(of=saver, name="delete_thread", args=(session_id,))
+    return 1
 
 
 def left_in_threads(found: Mapping[str, str | None], *, whole: bool) -> tuple[str, ...]:

@@ -10,13 +10,6 @@ from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, selec
 
 from langchain_tiered_memory.context.outcome_store import cut_outcomes
 from langchain_tiered_memory.errors import StorageError
-from langchain_tiered_memory.forgetting.emptied_rows import (
-    blank_what_is_older,
-    drop_emptied_tasks,
-    ends_of,
-    has_messages_since,
-    numbers_before,
-)
 from langchain_tiered_memory.items.store import drop_items_of
 from langchain_tiered_memory.runs.checkpoint_store import drop_checkpoints_since
 from langchain_tiered_memory.runs.files.file_rows import forget_files
@@ -28,20 +21,27 @@ from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_session
 from langchain_tiered_memory.sql.schema import (
     checkpoints,
+    digest_of_task,
     entries,
     events,
     facts,
+    file_contents,
+    file_dictionaries,
+    file_tiers,
     item_vectors,
     items,
     kept_files,
     metadata,
+    outcomes,
     passages,
     plans,
     removal_targets,
     removals,
     revisions,
+    runs,
     sessions,
     summaries,
+    tasks,
     unpacked,
 )
 from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages, drop_facts_of_summaries
@@ -52,7 +52,7 @@ from langchain_tiered_memory.types.drafts import Begun, Removed
 from langchain_tiered_memory.types.records import SessionRef, SummaryState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 
 _OF_A_SESSION = tuple(table for table in metadata.sorted_tables if "session_key" in table.c)
@@ -66,6 +66,9 @@ _COUNTED = {
     "files": kept_files,
     "checkpoints": checkpoints,
 }
+_HIGHEST = 2**63 - 1
+"""Of the numbers that a database can keep; a damaged number, a text, is beyond it on SQLite."""
+_OF_A_RUN = (runs, checkpoints, outcomes, file_tiers, kept_files, file_contents, file_dictionaries)
 _KEPT_SECONDS = 86_400.0
 """How long a finished removal is kept, for whoever began it while somebody else finished it."""
 
@@ -88,7 +91,7 @@ class Removal(Room):
         with self.database.write() as connection:
             # Below zero stands the number that the next message might get, and all before it is meant.
             named = {target: list(dict.fromkeys(seqs)) for target, seqs in targets.items() if seqs}
-            named |= {target: [-end] for target, end in ends_of(connection, whole).items()}
+            named |= {target: [-end] for target, end in _ends_of(connection, whole).items()}
             connection.execute(delete(removals).where(removals.c.finished_at < now - _KEPT_SECONDS))
             gone = drop_items_of(connection, user) if user is not None else 0
             inserted = connection.execute(insert(removals).values(begun_at=now, items=gone)).inserted_primary_key
@@ -134,15 +137,9 @@ class Removal(Room):
                 connection.execute(update(removals).where(removals.c.key == removal).values(counted))
             connection.execute(delete(removal_targets).where(mine))
 
-    def note_erased(self, keys: Sequence[int], *, now: float) -> None:
-        """Say that traces in the database are erased, which need not be done again while vectors wait."""
-        self._mark(keys, "erased_at", now)
-
-    def finish(self, keys: Sequence[int], *, now: float) -> None:
-        """Say that removals are done, traces included."""
-        self._mark(keys, "finished_at", now)
-
-    def _mark(self, keys: Sequence[int], column: str, now: float) -> None:
+    def mark(self, keys: Sequence[int], *, now: float, is_done: bool = True) -> None:
+        """Say that removals are done, traces included; else that those in the database are, while vectors wait."""
+        column = "finished_at" if is_done else "erased_at"
         with self.database.write() as connection:
             for part in chunks(list(keys)):
                 mine = and_(removals.c.key.in_(part), removals.c[column].is_(None))
@@ -172,16 +169,18 @@ class Removal(Room):
         connection.execute(delete(plans).where(plans.c.session_key == ref.key))
         left = select(entries.c.seq).where(entries.c.session_key == ref.key).limit(1)
         if is_less and connection.execute(left).first() is None:
-            blank_what_is_older(connection, ref.key)
+            _blank_what_is_older(connection, ref.key)
         advance_epoch(connection, ref.key)
 
     def _remove_up_to(self, connection: Connection, row: RowMapping, end: int) -> None:
         """Remove a session as it was when its next message would have got the number `end`."""
-        if not has_messages_since(connection, row["key"], end):
+        mine, newer = entries.c.session_key == row["key"], entries.c.seq.between(end, _HIGHEST)
+        if connection.scalar(select(entries.c.seq).where(mine, newer).limit(1)) is None:
             self._remove_session(connection, row)
             return
-        self._remove_messages(connection, row, numbers_before(connection, row["key"], end))
-        blank_what_is_older(connection, row["key"])
+        older = select(entries.c.seq).where(mine, ~newer).order_by(entries.c.seq)  # damaged numbers are among them
+        self._remove_messages(connection, row, connection.scalars(older).all())
+        _blank_what_is_older(connection, row["key"])
         connection.execute(delete(events).where(events.c.session_key == row["key"]))
 
     def _remove_session(self, connection: Connection, row: RowMapping) -> None:
@@ -260,7 +259,7 @@ def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[in
     forget_files(connection, ref.key, touched_by(connection, ref.key, seqs))
     drop_touches(connection, ref.key, seqs)
     belonged = {(row.task, row.track) for row in found if row.task is not None}
-    named_since = drop_emptied_tasks(connection, ref.key, belonged)
+    named_since = _drop_emptied_tasks(connection, ref.key, belonged)
     drop_checkpoints_since(connection, ref.key, min([*seqs, *named_since]), tracks={row.track for row in found})
     cut_outcomes(connection, ref.key, since=min(seqs), message_ids=[unpacked(row.message_id) for row in found])
     _open_again(connection, ref, {row.group_seq for row in found} - set(seqs))
@@ -290,3 +289,65 @@ def _open_again(connection: Connection, ref: SessionRef, heads: set[int]) -> Non
             left = unanswered(connection, ref.key, head, calls)
             waits = write_open(connection, ref.key, head, track=unpacked(row["track"]), calls=left)
             connection.execute(update(entries).where(mine).values(open_calls=waits))
+
+
+def _drop_emptied_tasks(connection: Connection, key: int, belonged: Collection[tuple[str, str]]) -> list[int]:
+    """Remove tasks of a session that have no message left; nothing of their track waits for them any more.
+
+    The messages are gone already; `belonged` names their tasks and the tracks of those, as they are stored. Gives,
+    for each task that had one, since which message its name may stand in checkpoints.
+    """
+    left: set[tuple[str, str]] = set()
+    for part in chunks(list({name for name, _ in belonged})):
+        named = select(entries.c.task, entries.c.track).where(entries.c.session_key == key, entries.c.task.in_(part))
+        left |= {(row.task, row.track) for row in connection.execute(named.distinct())}
+    gone: dict[str, set[str]] = {}
+    for name, track in set(belonged) - left:
+        gone.setdefault(track, set()).add(unpacked(name))
+    if not gone:
+        return []
+    since: list[int] = []
+    mine = tasks.c.session_key == key
+    for row in connection.execute(select(tasks).where(mine)).mappings().all():
+        waits_for = rows.names_from_json(row["depends_on"])
+        names = gone.get(row["track"], set())
+        is_gone = unpacked(row["task_id"]) in names
+        if not is_gone and names.isdisjoint(waits_for):
+            continue
+        # A task may stand in a checkpoint that was made before the first message behind its start.
+        since.append(row["first_seq"] - 1)
+        this = and_(mine, tasks.c.task_digest == row["task_digest"])
+        if is_gone:
+            connection.execute(delete(tasks).where(this))
+        else:
+            left_names = rows.names_to_json([one for one in waits_for if one not in names])
+            connection.execute(update(tasks).where(this).values(depends_on=left_names))
+    return since
+
+
+def _ends_of(connection: Connection, keys: Sequence[int]) -> dict[int, int]:
+    """Above which number each of these sessions has no message, by its key; they are locked, and may be gone."""
+    found: dict[int, int] = {}
+    for part in chunks(list(keys)):
+        locked = select(sessions.c.key).where(sessions.c.key.in_(part)).order_by(sessions.c.key).with_for_update()
+        found |= dict.fromkeys(connection.scalars(locked), 1)
+        mine = and_(entries.c.session_key.in_(part), entries.c.seq.between(1, _HIGHEST))
+        newest = select(entries.c.session_key, func.max(entries.c.seq)).where(mine).group_by(entries.c.session_key)
+        found |= {key: seq + 1 for key, seq in connection.execute(newest) if key in found}
+    return found
+
+
+def _blank_what_is_older(connection: Connection, key: int) -> None:
+    """Take what was said of a session whose earlier messages, or all, are gone: all but the tasks of those it has.
+
+    Events stay, for nobody may have been told of them.
+    """
+    named = select(entries.c.task, entries.c.track).where(entries.c.session_key == key, entries.c.task.is_not(None))
+    left = [digest_of_task(unpacked(row.track), unpacked(row.task)) for row in connection.execute(named.distinct())]
+    for table in _OF_A_RUN:
+        connection.execute(delete(table).where(table.c.session_key == key))
+    mine = tasks.c.session_key == key
+    there = list(connection.scalars(select(tasks.c.task_digest).where(mine)))
+    for part in chunks([one for one in there if one not in left]):
+        connection.execute(delete(tasks).where(mine, tasks.c.task_digest.in_(part)))
+    connection.execute(update(sessions).where(sessions.c.key == key).values(title=None))

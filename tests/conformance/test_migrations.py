@@ -81,7 +81,7 @@ def build_kept_file(path: Path) -> None:
     assert store.tree.judge(ref, one.id, called, now=1.0, owner=None, lease_seconds=1.0) is not None
     store.vector_queue.set_embedder("embedder")
     forget_messages(store, ref, ["m6"])
-    store.removal.finish([store.removal.begin({}, now=1.0)], now=1.0)
+    store.removal.mark([store.removal.begin({}, now=1.0)], now=1.0)
     with store.database.write() as connection:
         write_down(connection, Event(id="e1", name="summary_made", session_id="s", at=1.0, reason="kept"), ref.key)
     store.removal.erase_traces()
