@@ -21,8 +21,7 @@ from langchain_tiered_memory.recall.text_index import TextIndex
 from langchain_tiered_memory.recall.vector_queue import VectorQueue
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.runs.checkpoint_store import Checkpoints
-from langchain_tiered_memory.runs.files.disk import Disk
-from langchain_tiered_memory.runs.files.own_files import Checksums, OwnFiles
+from langchain_tiered_memory.runs.files.disk import Disk, OwnFiles
 from langchain_tiered_memory.runs.files.store import KeptFiles
 from langchain_tiered_memory.runs.plans import Plans, Windows
 from langchain_tiered_memory.runs.store import Runs
@@ -165,6 +164,5 @@ class SqlStore:
         self.windows = Windows(database)
         self.items = Items(database)
         self.across = Across(database)
-        self.checksums = Checksums(own)
         self.kept_files = KeptFiles(database)
         self.disk = Disk(own, wait)

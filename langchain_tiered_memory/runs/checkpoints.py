@@ -188,7 +188,7 @@ def file_checksums(runtime: Runtime, paths: Sequence[str]) -> tuple[dict[str, st
     roots = runtime.settings.checkpoints.roots
     if not roots:
         return {}, {}
-    return runtime.store.checksums.of(paths, roots=roots)
+    return runtime.store.disk.checksums(paths, roots=roots)
 
 
 def _as_json(project: dict[str, Any] | None) -> dict[str, Any]:

@@ -8,14 +8,13 @@ from langchain_tiered_memory.errors import CheckpointError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.checkpoints import checkpoint_infos, file_checksums, of_the_run, sound_checkpoint
 from langchain_tiered_memory.runs.files import policy
+from langchain_tiered_memory.runs.files.disk import MISSING
 from langchain_tiered_memory.runs.files.opening import tell_moves
 from langchain_tiered_memory.types.runs import Difference, MemoryCheckpoint, RestoreReport
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef
-
-_MISSING = "missing"
 
 
 def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None) -> RestoreReport:
@@ -93,7 +92,7 @@ def _file_differences(runtime: Runtime, found: MemoryCheckpoint) -> list[Differe
         if path in present:
             if present[path] != digest:
                 differences.append(Difference(kind="file_changed", what=path, detail="its content is another"))
-        elif unread.get(path) == _MISSING:
+        elif unread.get(path) == MISSING:
             differences.append(Difference(kind="file_missing", what=path, detail="it is not there"))
         else:
             why = unread.get(path, "no folder is allowed to be read any more")

@@ -10,8 +10,7 @@ from langchain_core.messages import HumanMessage
 
 from langchain_tiered_memory.errors import FileChangingError, FileRefusedError
 from langchain_tiered_memory.runs.files import disk
-from langchain_tiered_memory.runs.files.disk import Disk
-from langchain_tiered_memory.runs.files.own_files import OwnFiles
+from langchain_tiered_memory.runs.files.disk import Disk, OwnFiles
 from langchain_tiered_memory.testing import FrozenClock
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import open_memory
@@ -71,7 +70,7 @@ def test_the_memorys_own_files_are_never_opened_kept_or_listed(memory: TieredMem
         for path in ("m.db.txt", "m.dbx", "n.db-wal"):
             assert run.open(path).text == "the project's own"
         assert {os.path.basename(one.path) for one in run.files()} == {"m.db.txt", "m.dbx", "n.db-wal"}  # noqa: PTH119
-    found, unread = memory.core.runtime.store.checksums.of(OWN.values(), roots=[str(tmp_path)])
+    found, unread = memory.core.runtime.store.disk.checksums(OWN.values(), roots=[str(tmp_path)])
     assert found == {}
     assert set(unread) == set(OWN.values())
     memory.session("s").forget(message_ids=["secret"])

@@ -4,6 +4,11 @@ A file that changed is noticed by its size and its mark (what it is on the disk,
 program can set back), and where these could deceive by its content: a file may be written twice within one tick of its
 clock, so a time that is close to the moment of reading proves nothing. For the same reason such a file is read until
 two readings agree: half of it may be from before somebody wrote it.
+
+The memory's own files hold everybody's words, and a copy of them outlasts `forget`: no run may open one. They are known
+by their names where the database says it is, and by what they are on the disk: a hard link, a bind mount or another
+spelling leads to the same file. Of other files a path is somebody else's word: it may lead out of a folder by `..` or a
+symbolic link, name a pipe that never ends, or be gone by the time it is opened.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ import hashlib
 import os
 import re
 import stat
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
@@ -19,17 +25,24 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import FileChangingError, FileGoneError, FileRefusedError, FileTooLargeError
 from langchain_tiered_memory.runs.files.content_rows import checksum_of
-from langchain_tiered_memory.runs.files.own_files import NO_FILE, OPEN_FLAGS, OwnFiles, place_within
 from langchain_tiered_memory.runs.files.store import SeenFile
 from langchain_tiered_memory.types.files import LANGUAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from io import FileIO
 
     from langchain_tiered_memory.types.files import KeptFile
 
 
+_BESIDE = re.compile(r"(?:-wal|-shm|-journal|-mj[0-9a-f]{1,16}|\.chroma(?:\..{0,80})?)?")
+"""What SQLite and this package append to the database's name for the files and folders beside it."""
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
+MISSING = "missing"
+_OUTSIDE = "outside the allowed folders"
+_NO_FILE = "no regular file"
+_OWN = "a file of this memory itself"
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _SETTLED_SECONDS = 3.0
 """A file whose time is older than this when it is read gets another time when it is written again: 2 s is the coarsest
 clock of a file system in use (FAT)."""
@@ -64,6 +77,71 @@ _RUST = re.compile(
     r"|use[ \t]{1,4}((?:crate|super|self)(?:::\w{1,100}){1,12}))",
     re.MULTILINE,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """Which files are the memory's own."""
+
+    databases: tuple[Path, ...] = ()
+    """The database by its names, as it was given and with links followed; none for a server or for memory."""
+    folders: tuple[Path, ...] = ()
+    """Of embedded Chroma."""
+
+    @classmethod
+    def of(cls, database: Path | None, vectors: Path | None) -> OwnFiles:
+        """Those of one memory.
+
+        Args:
+            database: Its SQLite file, where it has one.
+            vectors: Chroma's folder, where it is another than the one beside the database.
+        """
+        beside = database.with_name(f"{database.name}.chroma") if database is not None else None
+        folders = [vectors, beside]
+        return cls(_by_any_name([database]), _by_any_name(folders))
+
+    def has(self, path: Path, found: os.stat_result | None = None) -> bool:
+        """Whether a file is one of them.
+
+        Args:
+            path: Its path, links followed.
+            found: What the file system says of it, where it was looked at.
+        """
+        return self._has_name(path) or (found is not None and self._is_same(path, found))
+
+    def _has_name(self, path: Path) -> bool:
+        for own in self.databases:
+            beside = own.parent
+            if not path.is_relative_to(beside) or path == beside:
+                continue
+            name = path.relative_to(beside).parts[0].casefold()  # the folder beside it, or the file itself
+            base = own.name.casefold()
+            if name.startswith(base) and _BESIDE.fullmatch(name[len(base) :]):
+                return True
+        return any(path.is_relative_to(folder) for folder in self.folders)
+
+    def _is_same(self, path: Path, found: os.stat_result) -> bool:
+        here = (found.st_dev, found.st_ino)
+        if here in set(_identities(own.with_name(own.name + end) for own in self.databases for end in _SIDE_FILES)):
+            return True
+        folders = set(_identities(iter(self.folders)))
+        if folders and any(parent in folders for parent in _identities(iter(path.parents))):
+            return True
+        return found.st_nlink > 1 and here in set(
+            _identities(inside for folder in self.folders for inside in folder.rglob("*"))
+        )
+
+
+def _by_any_name(paths: list[Path | None]) -> tuple[Path, ...]:
+    there = [path.expanduser() for path in paths if path is not None]
+    return tuple(dict.fromkeys(name for path in there for name in (path.absolute(), path.resolve())))
+
+
+def _identities(paths: Iterator[Path]) -> Iterator[tuple[int, int]]:
+    for path in paths:
+        with suppress(OSError):
+            about = path.stat()
+            yield about.st_dev, about.st_ino
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +185,50 @@ class Disk:
             FileRefusedError: when it is in none of the roots, is the memory's own, or is no path.
         """
         try:
-            folders = [Path(root).expanduser().resolve() for root in roots]
-            found = place_within(path, folders)
+            folders = _folders(roots)
+            found = _place_within(path, folders)
         except (OSError, ValueError, RuntimeError) as error:  # NUL bytes, rings of links, names that are too long
-            msg = f"{path!r} cannot be opened: {getattr(error, 'strerror', None) or error}"
+            msg = f"{path!r} cannot be opened: {_reason(error)}"
             raise FileRefusedError(msg) from error
         if found is None:
             where = ", ".join(map(str, folders)) or "none is named: give the run roots, or set tiers.roots"
             msg = f"{path!r} is outside of the folders that this run may read ({where})"
             raise FileRefusedError(msg)
-        if found in folders:
+        if found.path in folders:
             msg = f"{path!r} cannot be opened: it is one of the folders that this run may read, and no file"
             raise FileRefusedError(msg)
-        if self.own.has(found):
+        if self.own.has(found.path):
             raise _own(found)
-        return Place(next(folder for folder in folders if found.is_relative_to(folder)), found)
+        return found
+
+    def checksums(self, paths: Iterable[str], *, roots: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Checksums of files, and why others have none; no path raises.
+
+        Args:
+            paths: As `place` takes them.
+            roots: Folders whose files may be read; none may where there is none.
+
+        Returns:
+            SHA-256 in hexadecimal by path; and a reason by path for those that are `MISSING`, outside or unreadable.
+        """
+        folders = _folders(roots)
+        found: dict[str, str] = {}
+        unread: dict[str, str] = {}
+        for path in dict.fromkeys(paths):
+            try:
+                place = _place_within(path, folders)
+                if place is None:
+                    unread[path] = _OUTSIDE
+                    continue
+                with self._opened(place) as file:
+                    found[path] = hashlib.file_digest(file, "sha256").hexdigest()
+            except FileNotFoundError:
+                unread[path] = MISSING
+            except FileRefusedError:
+                unread[path] = _OWN
+            except (OSError, ValueError, RuntimeError) as error:
+                unread[path] = _reason(error)
+        return found, unread
 
     def look(self, place: Place) -> Look:
         """What is there, without reading it.
@@ -132,11 +239,11 @@ class Disk:
         """
         try:
             found = place.path.stat(follow_symlinks=False)
+            self._require_file(place, found)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _gone(place) from error
         except (OSError, ValueError) as error:
             raise _refused(place, error) from error
-        self._require_file(place, found)
         return Look(found.st_size, _mark(found))
 
     def read(self, place: Place, *, most_bytes: int, now: float) -> SeenFile:
@@ -155,9 +262,7 @@ class Disk:
             FileTooLargeError: when it is larger.
         """
         try:
-            descriptor = _open_beneath(place)
-            with os.fdopen(descriptor, "rb", buffering=0) as file:
-                self._require_file(place, os.fstat(descriptor))
+            with self._opened(place) as file:
                 return self._read_whole(place, file, most_bytes=most_bytes, now=now)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _gone(place) from error
@@ -189,11 +294,18 @@ class Disk:
         msg = f"{str(place)!r} is being written: it changed during each of {_READINGS} readings; open it again later"
         raise FileChangingError(msg)
 
+    @contextmanager
+    def _opened(self, place: Place) -> Iterator[FileIO]:
+        descriptor = _open_beneath(place)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            self._require_file(place, os.fstat(descriptor))
+            yield file
+
     def _require_file(self, place: Place, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):
-            raise _refused(place, OSError(0, NO_FILE))
+            raise OSError(0, _NO_FILE)
         if self.own.has(place.path, found):
-            raise _own(place.path)
+            raise _own(place)
 
 
 def _all_of(file: FileIO, most: int) -> bytes:
@@ -219,8 +331,10 @@ def _mark(found: os.stat_result) -> int:
 
 def _open_beneath(place: Place) -> int:
     """Open a file step by step from its folder: a link that somebody puts in the way meanwhile leads nowhere."""
+    if place.path == place.folder:
+        raise OSError(0, _NO_FILE)
     if os.open not in os.supports_dir_fd:
-        return os.open(place.path, OPEN_FLAGS)
+        return os.open(place.path, _OPEN_FLAGS)
     *folders, name = place.path.relative_to(place.folder).parts
     at = os.open(place.folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -228,7 +342,7 @@ def _open_beneath(place: Place) -> int:
             inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
             os.close(at)
             at = inner
-        return os.open(name, OPEN_FLAGS, dir_fd=at)
+        return os.open(name, _OPEN_FLAGS, dir_fd=at)
     finally:
         os.close(at)
 
@@ -274,8 +388,8 @@ def too_large(path: str, size: int, most: int) -> FileTooLargeError:
     return FileTooLargeError(msg)
 
 
-def _own(path: Path) -> FileRefusedError:
-    msg = f"{str(path)!r} cannot be opened: it is a file of this memory itself"
+def _own(place: Place) -> FileRefusedError:
+    msg = f"{str(place)!r} cannot be opened: it is {_OWN}"
     return FileRefusedError(msg)
 
 
@@ -285,8 +399,29 @@ def _gone(place: Place) -> FileGoneError:
 
 
 def _refused(place: Place, error: Exception) -> FileRefusedError:
-    msg = f"{str(place)!r} cannot be read: {getattr(error, 'strerror', None) or error}"
+    msg = f"{str(place)!r} cannot be read: {_reason(error)}"
     return FileRefusedError(msg)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _folders(roots: Sequence[str]) -> list[Path]:
+    return [Path(root).expanduser().resolve() for root in roots]
+
+
+def _place_within(path: str, folders: Sequence[Path]) -> Place | None:
+    """Where a path leads, links followed; `None` where that is in none of the folders."""
+    inside = []
+    for folder in folders:
+        place = (folder / path).resolve()
+        if place.is_relative_to(folder):
+            inside.append(place)
+    found = next((place for place in inside if place.exists()), inside[0] if inside else None)
+    if found is None:
+        return None
+    return Place(next(folder for folder in folders if found.is_relative_to(folder)), found)
 
 
 def imports_in(kind: str, content: bytes) -> tuple[str, ...]:
