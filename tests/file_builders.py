@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.runs.files.content_rows import densely
 from langchain_tiered_memory.runs.files.disk import seen
+from langchain_tiered_memory.runs.files.file_rows import densely
 from langchain_tiered_memory.settings import TierRule, TierSettings
 
 if TYPE_CHECKING:

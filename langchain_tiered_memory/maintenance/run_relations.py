@@ -10,8 +10,8 @@ from langchain_tiered_memory.context.outcome_store import outcome_of
 from langchain_tiered_memory.errors import CheckpointError, DamagedFileError, DamagedRowError
 from langchain_tiered_memory.maintenance.remedies import Fault, Known, as_kept, mend
 from langchain_tiered_memory.runs.checkpoint_store import copies_of
-from langchain_tiered_memory.runs.files.content_rows import checksum_of, unpack_row
 from langchain_tiered_memory.runs.files.disk import kind_of
+from langchain_tiered_memory.runs.files.file_rows import checksum_of, unpack_row
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import Columns, damage_in
 from langchain_tiered_memory.sql.schema import digest_of, digest_of_task, unpacked

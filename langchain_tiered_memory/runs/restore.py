@@ -9,7 +9,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.checkpoints import checkpoint_infos, file_checksums, of_the_run, sound_checkpoint
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.disk import MISSING
-from langchain_tiered_memory.runs.files.opening import tell_moves
+from langchain_tiered_memory.runs.files.opening import change_tiers
 from langchain_tiered_memory.types.runs import Difference, MemoryCheckpoint, RestoreReport
 
 if TYPE_CHECKING:
@@ -74,14 +74,12 @@ def _restore_tiers(runtime: Runtime, ref: SessionRef, found: MemoryCheckpoint) -
     if not hot and not warm:
         return ()
     rules = runtime.settings.tiers
-    begun = runtime.monotonic()
-    moves = runtime.store.kept_files.change(
+    change_tiers(
+        runtime,
         ref,
         lambda tiers: policy.restore(tiers, hot=hot, warm=warm, pinned=pinned, rules=rules),
-        rules=rules,
         paths=[*hot, *warm, *pinned],
     )
-    tell_moves(runtime, ref, moves, seconds=runtime.monotonic() - begun)
     return ("files",)
 
 

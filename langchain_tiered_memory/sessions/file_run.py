@@ -30,7 +30,7 @@ from langchain_tiered_memory.runs.files.collecting import (
 )
 from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar, report_from_json
 from langchain_tiered_memory.runs.files.opening import keep_file, open_file, roots_of
-from langchain_tiered_memory.runs.files.reads import ENDED, UNDER_WAY
+from langchain_tiered_memory.runs.files.store import ENDED, UNDER_WAY
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.types.arguments import FilePath, FilePaths, as_paths
 from langchain_tiered_memory.types.files import CollectionReport, Files, KeptFile, OpenedFile, RunReport, Tier
@@ -156,7 +156,7 @@ class Run(ShownHandle):
             started_at=known.started_at,
             at=runtime.now(),
             sizes=runtime.store.kept_files.sizes(ref, runtime.settings.tiers),
-            counts=dict(runtime.store.kept_files.times(ref).figures or {}),
+            counts=dict(runtime.store.kept_files.times(ref).figures),
             timings=known.timings,
             alerts=known.alerts,
             contexts=self.core.engine.contexts.of(self.session_id),
@@ -303,7 +303,7 @@ class Run(ShownHandle):
         """Load and pin the critical files; gives those that could not be loaded, and tells of each once in a run."""
         runtime = self._runtime
         if not runtime.store.database.read_only:  # limits may have been lowered since the last run
-            runtime.store.kept_files.change(self._ref(), lambda tiers: tiers, rules=runtime.settings.tiers)
+            runtime.store.kept_files.change(self._ref(), rules=runtime.settings.tiers)
         missing: list[str] = []
         for path in self._critical:
             try:

@@ -10,8 +10,8 @@ from sqlalchemy import select, text, update
 
 from langchain_tiered_memory.errors import DamagedFileError, NotFoundError, PinLimitError
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.content_rows import densely
 from langchain_tiered_memory.runs.files.disk import seen
+from langchain_tiered_memory.runs.files.file_rows import densely
 from langchain_tiered_memory.sql.schema import file_contents, file_dictionaries, kept_files
 from tests.file_builders import content_of, places, seen_file, small_rules
 from tests.run_builders import ODD, touching

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from langchain_tiered_memory.errors import PinLimitError, StorageError
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.content_rows import densely
+from langchain_tiered_memory.runs.files.file_rows import densely
 from tests.faults import Fault, faults_in
 from tests.file_builders import seen_file, small_rules
 from tests.store_builders import NOW, open_store, session_with

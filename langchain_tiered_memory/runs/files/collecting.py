@@ -5,22 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.content_rows import densely
-from langchain_tiered_memory.runs.files.opening import tell_moves
+from langchain_tiered_memory.runs.files.file_rows import densely
+from langchain_tiered_memory.runs.files.opening import change_tiers, tell_moves
 from langchain_tiered_memory.types.files import CollectionReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from langchain_tiered_memory.runs.files.policy import Tiers
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.settings.runs import TierSettings
     from langchain_tiered_memory.types.files import TierMove
     from langchain_tiered_memory.types.records import SessionRef
 
@@ -47,7 +45,7 @@ def compress_warm(runtime: Runtime, ref: SessionRef) -> CollectionReport:
 
 def demote_unused(runtime: Runtime, ref: SessionRef) -> CollectionReport:
     """Send down what nobody opened for its tier's time."""
-    return CollectionReport(reason="demote_unused", moves=_collected(runtime, ref, counts={}))
+    return CollectionReport(reason="demote_unused", moves=_collected(runtime, ref))
 
 
 def archive_checkpoints(runtime: Runtime, ref: SessionRef) -> CollectionReport:
@@ -101,7 +99,7 @@ def _to_rest(runtime: Runtime, ref: SessionRef) -> tuple[TierMove, ...]:
     rest = kept.returns.rest(ref.key, now=runtime.now(), files=files, rules=rules)
     if files <= rest.files:
         return ()
-    return _changed(runtime, ref, lambda tiers: policy.to_rest(tiers, rest, rules), counts={})
+    return change_tiers(runtime, ref, lambda tiers: policy.to_rest(tiers, rest, rules))
 
 
 def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionReport:
@@ -114,12 +112,11 @@ def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionR
         done.append(STRATEGIES[name](runtime, ref))
         utilisation = _utilisation(runtime, ref)
     if utilisation > rules.cleanup_share:
-        cleaned = _changed(runtime, ref, lambda tiers: policy.clean_up(tiers, rules), counts={"cleanups": 1})
+        cleaned = change_tiers(runtime, ref, lambda tiers: policy.clean_up(tiers, rules), counts={"cleanups": 1})
         done.append(replace(compress_warm(runtime, ref), reason="aggressive", moves=cleaned))
         utilisation = _utilisation(runtime, ref)
-    runtime.store.kept_files.change(
-        ref, _same, rules=rules, times={"optimised_at": runtime.now()}, counts={"optimisations": 1}
-    )
+    times, counts = {"optimised_at": runtime.now()}, {"optimisations": 1}
+    runtime.store.kept_files.change(ref, rules=rules, times=times, counts=counts)
     return CollectionReport(
         reason=reason,
         moves=tuple(move for one in done for move in one.moves),
@@ -141,7 +138,7 @@ def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) 
     is_crowded = utilisation > rules.alert_share
     if is_crowded != (times.crowded_at is not None):
         since = now if is_crowded else None
-        runtime.store.kept_files.change(ref, _same, rules=rules, times={"crowded_at": since})
+        runtime.store.kept_files.change(ref, rules=rules, times={"crowded_at": since})
     if is_crowded and times.crowded_at is None:
         runtime.report(
             EventName.FILES_CROWDED,
@@ -167,26 +164,9 @@ def _is_due(last: float | None, now: float, seconds: float) -> bool:
     return last is None or now - last >= seconds or now < last
 
 
-def _collected(
-    runtime: Runtime, ref: SessionRef, *, counts: Mapping[str, int], times: Mapping[str, float | None] | None = None
-) -> tuple[TierMove, ...]:
+def _collected(runtime: Runtime, ref: SessionRef, **about: Any) -> tuple[TierMove, ...]:  # noqa: ANN401 - as `change_tiers` takes it
     rules, now = runtime.settings.tiers, runtime.now()
-    return _changed(runtime, ref, lambda tiers: policy.collect(tiers, now=now, rules=rules), counts=counts, times=times)
-
-
-def _changed(
-    runtime: Runtime,
-    ref: SessionRef,
-    rule: Callable[[Tiers], Tiers],
-    *,
-    counts: Mapping[str, int],
-    times: Mapping[str, float | None] | None = None,
-) -> tuple[TierMove, ...]:
-    rules: TierSettings = runtime.settings.tiers
-    begun = runtime.monotonic()
-    moves = runtime.store.kept_files.change(ref, rule, rules=rules, times=times, counts=counts)
-    tell_moves(runtime, ref, moves, seconds=runtime.monotonic() - begun)
-    return moves
+    return change_tiers(runtime, ref, lambda tiers: policy.collect(tiers, now=now, rules=rules), **about)
 
 
 def _cleared(runtime: Runtime, ref: SessionRef) -> tuple[TierMove, ...]:
@@ -194,10 +174,6 @@ def _cleared(runtime: Runtime, ref: SessionRef) -> tuple[TierMove, ...]:
     gone = runtime.store.kept_files.clear_obsolete(ref)
     tell_moves(runtime, ref, gone, seconds=runtime.monotonic() - begun)
     return gone
-
-
-def _same(tiers: Tiers) -> Tiers:
-    return tiers
 
 
 def _utilisation(runtime: Runtime, ref: SessionRef) -> float:
@@ -208,22 +184,22 @@ def _look_for_deleted(runtime: Runtime, ref: SessionRef, roots: Sequence[str]) -
     """Note which files are gone from the disk: hot and warm each time, cold ones in turn; the memory's own go."""
     if not roots:
         return
-    kept = runtime.store.kept_files
-    turn = (kept.times(ref).figures or {}).get("collections", 0)
+    kept, disk = runtime.store.kept_files, runtime.store.disk
+    turn = kept.times(ref).figures.get("collections", 0)
     gone: list[str] = []
     for path in kept.on_disk(ref, turn=turn, most=_LOOKED_FOR):
-        if runtime.store.disk.own.has(Path(path)):  # an earlier version kept it
+        if disk.own.has(Path(path)):  # an earlier version kept it
             kept.drop(ref, [path])
             continue
         try:
-            runtime.store.disk.look(runtime.store.disk.place(path, roots=roots))
+            disk.look(disk.place(path, roots=roots))
         except FileGoneError:
             gone.append(path)
         except FileRefusedError:
             continue  # a name that somebody gave, or a file of other roots
     if not gone:
         return
-    runtime.store.kept_files.mark_deleted(ref, gone)
+    kept.mark_deleted(ref, gone)
     for path in gone:
         runtime.report(EventName.FILE_DELETED, f"{path}: it is obsolete", session_id=ref.session_id, path=path)
 

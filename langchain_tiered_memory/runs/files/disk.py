@@ -24,7 +24,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import FileChangingError, FileGoneError, FileRefusedError, FileTooLargeError
-from langchain_tiered_memory.runs.files.content_rows import checksum_of
+from langchain_tiered_memory.runs.files.file_rows import checksum_of
 from langchain_tiered_memory.runs.files.store import SeenFile
 from langchain_tiered_memory.types.files import LANGUAGES
 
@@ -437,7 +437,7 @@ def _found(kind: str, text: str) -> Iterator[str]:
         case "python":
             for match in _PYTHON.finditer(text):
                 if match[3] is not None:
-                    yield from (part.split()[0] for part in match[3].split(",") if part.split())
+                    yield from _names(match[3])
                 elif match[1].strip("."):
                     yield match[1]
                     yield from (f"{match[1]}.{name}" for name in _names(match[2]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import DamagedFileError, FileGoneError, FileRefusedError, NotFoundError
@@ -20,8 +20,9 @@ from langchain_tiered_memory.types.arguments import as_paths
 from langchain_tiered_memory.types.files import OpenedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from langchain_tiered_memory.runs.files.policy import Tiers
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.arguments import FilePaths
     from langchain_tiered_memory.types.files import FileState, KeptFile, TierMove
@@ -148,9 +149,11 @@ def _enter(runtime: Runtime, ref: SessionRef, found: SeenFile, *, pinned: bool) 
     if opened is None:
         return None
     seconds = runtime.monotonic() - begun
-    remember_hot(runtime, ref, opened)
+    file = opened.file
+    if file.tier == "hot":
+        runtime.store.kept_files.cache.keep(ref.key, file.path, file.checksum, opened.content)
     about: dict[FileState, tuple[EventName, str]] = {
-        "changed": (EventName.FILE_CHANGED, f"{opened.file.size:,} bytes now"),
+        "changed": (EventName.FILE_CHANGED, f"{file.size:,} bytes now"),
         "deleted": (EventName.FILE_DELETED, "what is kept of it is shown, from its last reading"),
     }
     if opened.state in about:
@@ -178,6 +181,19 @@ def tell_moves(runtime: Runtime, ref: SessionRef, moves: Sequence[TierMove], *, 
         )
 
 
+def change_tiers(
+    runtime: Runtime,
+    ref: SessionRef,
+    rule: Callable[[Tiers], Tiers],
+    **about: Any,  # noqa: ANN401 - as `KeptFiles.change` takes it
+) -> tuple[TierMove, ...]:
+    """Apply a rule to the tiers as `KeptFiles.change` does, and tell what moved."""
+    begun = runtime.monotonic()
+    moves = runtime.store.kept_files.change(ref, rule, rules=runtime.settings.tiers, **about)
+    tell_moves(runtime, ref, moves, seconds=runtime.monotonic() - begun)
+    return moves
+
+
 def opened_again(
     runtime: Runtime, ref: SessionRef, kept: KeptFile | None, found: SeenFile, *, pinned: bool
 ) -> OpenedFile | None:
@@ -197,13 +213,6 @@ def opened_again(
         store.kept_files.settle(ref)
     file = replace(kept, accessed_at=now, accesses=kept.accesses + count)
     return OpenedFile(file=file, content=content, state="unchanged", from_tier="hot")
-
-
-def remember_hot(runtime: Runtime, ref: SessionRef, opened: OpenedFile) -> None:
-    """Keep the content of a file that is in hot now, for the next time that it is opened."""
-    if opened.file.tier == "hot":
-        file = opened.file
-        runtime.store.kept_files.cache.keep(ref.key, file.path, file.checksum, opened.content)
 
 
 def settle_all(runtime: Runtime) -> None:

@@ -7,48 +7,82 @@ they say, in one transaction. So no reader, in whatever process, ever sees a tie
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Connection, and_, bindparam, delete, func, select, update
+
+from langchain_tiered_memory.errors import DamagedFileError, NotFoundError
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.changes import KeptFilePacking, write_run
-from langchain_tiered_memory.runs.files.content_rows import (
+from langchain_tiered_memory.runs.files.accesses import HotCache, Returns
+from langchain_tiered_memory.runs.files.file_rows import (
+    Kept,
+    checksum_of,
+    drop_files,
     drop_unused,
     insert_content,
+    insert_file,
+    kept_file,
+    moves_between,
     packed,
     raw,
     read_content,
+    read_rows,
     repack,
     replace_content,
-)
-from langchain_tiered_memory.runs.files.file_rows import (
-    drop_files,
-    insert_file,
-    moves_between,
-    opened_since,
-    read_rows,
     tiers_of,
     update_file,
     write_changes,
 )
-from langchain_tiered_memory.runs.files.reads import ENDED, reports_in
+from langchain_tiered_memory.runs.run_rows import locked_session
 from langchain_tiered_memory.sql import rows
-from langchain_tiered_memory.types.files import KeptFile, OpenedFile, TierMove
+from langchain_tiered_memory.sql.column_forms import check, damage_in
+from langchain_tiered_memory.sql.damage import damage_of, readable_or
+from langchain_tiered_memory.sql.retrying import Room
+from langchain_tiered_memory.sql.rows import insert_if_absent
+from langchain_tiered_memory.sql.schema import (
+    digest_of,
+    file_contents,
+    file_dictionaries,
+    file_tiers,
+    kept_files,
+    unpacked,
+)
+from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.types.files import KeptFile, OpenedFile, TierMove, TierSizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, RowMapping
+    from sqlalchemy import RowMapping
 
     from langchain_tiered_memory.runs.files.policy import Tiers
     from langchain_tiered_memory.settings.runs import TierSettings
+    from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.files import FileState, Tier
     from langchain_tiered_memory.types.records import SessionRef
 
+UNDER_WAY, ENDED = "under_way", "ended"
+"""Of the column `report`: what is known of the run that goes on, and the report of the last one that ended."""
+TIERS: tuple[Tier, ...] = ("hot", "warm", "cold")
 _SEEN = ("kind", "size", "modified_ns", "checksum", "deleted")
 """What a row has of a file as it was found, besides the names in it."""
 _MAY_CHANGE = ("modified_ns", "deleted", "dependencies")
 """Of a file whose content is the same."""
+_AT_ONCE = float("-inf")
+"""What could not be written is tried again at the next occasion."""
+_OPENED_SINCE = (
+    select(func.count())
+    .select_from(kept_files)
+    .where(
+        kept_files.c.session_key == bindparam("session"),
+        kept_files.c.tier.in_(("hot", "warm", "cold")),  # the index has the tier before the order
+        kept_files.c.access_order > bindparam("order"),
+    )
+)
+"""How many files were opened since an access."""
+_same_content = kept_files.c.checksum == file_contents.c.checksum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +100,171 @@ class SeenFile:
     deleted: bool = False
 
 
-class KeptFiles(KeptFilePacking):
-    """Changes the places of kept files. Each method is one transaction."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTimes:
+    """When something was done for a session's files last, and what happened to them so far."""
+
+    collected_at: float | None = None
+    optimised_at: float | None = None
+    crowded_at: float | None = None
+    """Since when the tiers are fuller than `alert_share`; `None` while they are not."""
+    figures: Mapping[str, int] = field(default_factory=dict)
+    """Counts by name, such as `opened_hot`, `promotions`, `collections`."""
+
+
+class KeptFiles(Room):
+    """Reads kept files, and changes their places. Each method is one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.cache = HotCache()
+        """Contents of hot files, and accesses to them that are not written down yet."""
+        self.returns = Returns()
+        """What was opened again, which tells how many files hot and warm are to hold."""
+
+    def find(self, ref: SessionRef, path: str) -> KeptFile | None:
+        """What is known of a file."""
+        mine = and_(kept_files.c.session_key == ref.key, kept_files.c.path_digest == digest_of(path))
+        with self.database.read() as connection:
+            row = connection.execute(select(kept_files).where(mine)).mappings().one_or_none()
+            return None if row is None else readable_or(connection, lambda: kept_file(row), otherwise=None)
+
+    def files(self, ref: SessionRef, *, tier: Tier | None = None, limit: int | None = None) -> list[KeptFile]:
+        """Kept files, the last opened first."""
+        query = select(kept_files).where(kept_files.c.session_key == ref.key)
+        if tier is not None:
+            query = query.where(kept_files.c.tier == tier)
+        query = query.order_by(kept_files.c.access_order.desc(), kept_files.c.path_digest).limit(limit)
+        return self._records(query, kept_file)
+
+    def on_disk(self, ref: SessionRef, *, turn: int, most: int) -> list[str]:
+        """Paths of files that were read from the disk and are not known to be gone: hot, warm, some of the cold ones.
+
+        Args:
+            ref: The session.
+            turn: The next number gives the next cold ones, and after the last the first again.
+            most: Of them at once.
+        """
+        there = and_(
+            kept_files.c.session_key == ref.key,
+            kept_files.c.deleted.is_(False),
+            kept_files.c.modified_ns.is_not(None),  # what somebody gave need not be on this disk
+        )
+        in_cold = and_(there, kept_files.c.tier == "cold")
+        paths = select(kept_files.c.path)
+        with self.database.read() as connection:
+            found = list(connection.scalars(paths.where(there, kept_files.c.tier != "cold")))
+            pages = -(-int(connection.scalar(select(func.count()).where(in_cold)) or 0) // most)
+            if pages:
+                page = paths.where(in_cold).order_by(kept_files.c.path_digest).limit(most)
+                found += connection.scalars(page.offset(turn % pages * most))
+        return [unpacked(path) for path in found]
+
+    def placed(self, ref: SessionRef) -> dict[str, list[str]]:
+        """Paths in `hot` and `warm`, the last opened first, and of the `pinned` ones: what a checkpoint has of them."""
+        hot, warm = (self.files(ref, tier=tier) for tier in TIERS[:2])
+        named = {"hot": hot, "warm": warm, "pinned": [file for file in (*hot, *warm) if file.pinned]}
+        return {name: [file.path for file in files] for name, files in named.items()}
+
+    def content(self, ref: SessionRef, path: str) -> bytes | None:
+        """A kept content, without an access; `None` where the file is not kept."""
+        mine = and_(kept_files.c.session_key == ref.key, kept_files.c.path_digest == digest_of(path))
+        with self.database.read() as connection:
+            checksum = connection.scalar(select(kept_files.c.checksum).where(mine))
+            return None if checksum is None else read_content(connection, ref.key, checksum)
+
+    def times(self, ref: SessionRef) -> RunTimes:
+        """When what was done last, and the counts."""
+        with self.database.read() as connection:
+            query = select(file_tiers).where(file_tiers.c.session_key == ref.key)
+            row = connection.execute(query).mappings().one_or_none()
+            if row is None:
+                return RunTimes()
+            known: dict[str, float | None] = {
+                name: row[name] for name in ("collected_at", "optimised_at", "crowded_at")
+            }
+            for error in damage_in(file_tiers, known):
+                damage_of(connection).note(error)
+                known[error.column] = None
+            return RunTimes(**known, figures=_figures_of(connection, row))
+
+    def saved_of_run(self, ref: SessionRef, what: str) -> dict[str, Any]:
+        """What was saved of a run: of one that is `UNDER_WAY`, or of the last that `ENDED`; nothing where none is."""
+        query = select(file_tiers).where(file_tiers.c.session_key == ref.key, file_tiers.c.report.is_not(None))
+        with self.database.read() as connection:
+            row = connection.execute(query).mappings().one_or_none()
+            found = {} if row is None else _reports_in(connection, row).get(what)
+        return found if isinstance(found, dict) else {}
+
+    def utilisation(self, ref: SessionRef, rules: TierSettings) -> float:
+        """Hot and warm files, as a share of what the two may hold; the cold ones are not looked at."""
+        upper = kept_files.c.tier.in_(("hot", "warm"))
+        query = select(func.count()).select_from(kept_files).where(kept_files.c.session_key == ref.key, upper)
+        return self._count(query) / (rules.hot.files + rules.warm.files)
+
+    def sizes(self, ref: SessionRef, rules: TierSettings) -> TierSizes:
+        """How much the tiers hold."""
+        mine = kept_files.c.session_key == ref.key
+        by_tier = select(kept_files.c.tier, func.count(), func.sum(kept_files.c.size)).where(mine)
+        kept = file_contents.c.session_key == ref.key
+        stored = func.sum(func.length(file_contents.c.payload))
+        by_form = select(file_contents.c.form, func.sum(file_contents.c.size), stored).where(kept)
+        taught = func.sum(func.length(file_dictionaries.c.payload))
+        with self.database.read() as connection:
+            tiers = {
+                row[0]: (row[1], int(row[2] or 0)) for row in connection.execute(by_tier.group_by(kept_files.c.tier))
+            }
+            forms = {
+                row[0]: (int(row[1] or 0), int(row[2] or 0))
+                for row in connection.execute(by_form.group_by(file_contents.c.form))
+            }
+            dictionaries = int(connection.scalar(select(taught).where(file_dictionaries.c.session_key == ref.key)) or 0)
+            pins = select(func.count()).where(mine, kept_files.c.pinned.is_(True))
+            pinned = int(connection.scalar(pins) or 0)
+        held = {tier: tiers.get(tier, (0, 0))[0] for tier in TIERS}
+        squeezed = [sizes for form, sizes in forms.items() if form != "raw"]
+        return TierSizes(
+            files=held,
+            bytes={tier: tiers.get(tier, (0, 0))[1] for tier in TIERS},
+            stored_bytes=dictionaries + sum(stored for _, stored in forms.values()),
+            packed_bytes=sum(size for size, _ in squeezed),
+            packed_stored_bytes=sum(stored for _, stored in squeezed) + (dictionaries if squeezed else 0),
+            pinned=pinned,
+            utilisation=(held["hot"] + held["warm"]) / (rules.hot.files + rules.warm.files),
+            shares={"hot": held["hot"] / rules.hot.files, "warm": held["warm"] / rules.warm.files},
+        )
+
+    def settle(self, ref: SessionRef) -> None:
+        """Write down accesses that wait, where any do."""
+        if not self.cache.waits(ref.key):
+            return
+        with self._changing(ref):
+            pass
+
+    @contextmanager
+    def _changing(self, ref: SessionRef) -> Iterator[tuple[Connection, RowMapping]]:
+        """A transaction with the session locked, and the row of its tiers.
+
+        Accesses that waited are written first; where the transaction is rolled back, they wait again.
+        """
+        taken = self.cache.take(ref.key)
+        try:
+            with self.database.write() as connection:
+                row = _locked(connection, ref)
+                if taken:
+                    for order, (path, one) in enumerate(taken.items(), row["next_order"]):
+                        count = kept_files.c.accesses + one.count
+                        seen = {"accessed_at": one.at, "access_order": order, "accesses": count}
+                        update_file(connection, ref.key, path, seen)
+                    counts = {"opened_hot": sum(one.count for one in taken.values())}
+                    _write_run(connection, ref, row, {"next_order": row["next_order"] + len(taken)}, counts)
+                    row = _locked(connection, ref)
+                yield connection, row
+        except NotFoundError:
+            raise  # its files went with it
+        except BaseException:
+            self.cache.put_back(ref, taken, moment=_AT_ONCE)
+            raise
 
     def open(
         self, ref: SessionRef, seen: SeenFile, *, now: float, rules: TierSettings, pinned: bool = False
@@ -83,8 +280,8 @@ class KeptFiles(KeptFilePacking):
             # Its content comes first: what cannot be read leaves no trace of having been opened.
             content = seen.content if seen.content is not None else read_content(connection, ref.key, seen.checksum)
             if before is not None and now - before["accessed_at"] < rules.warm.seconds:
-                since = before["access_order"]
-                came_back = opened_since(connection, ref.key, since) if before["tier"] != "hot" else 0
+                asked = {"session": ref.key, "order": before["access_order"]}
+                came_back = connection.scalar(_OPENED_SINCE, asked) if before["tier"] != "hot" else 0
             tiers = policy.fit(tiers_of(found), rules)
             tiers = policy.access(tiers, seen.path, now=now, order=order, size=seen.size, rules=rules)
             if pinned:
@@ -95,7 +292,7 @@ class KeptFiles(KeptFilePacking):
             repack(connection, ref.key, [one for one in moves if one.path != seen.path], found)
             from_tier: Tier | None = before["tier"] if before is not None else None
             counts = {f"opened_{from_tier or 'new'}": 1, **_counts(moves)}
-            write_run(connection, ref, row, {"next_order": order + 1}, counts)
+            _write_run(connection, ref, row, {"next_order": order + 1}, counts)
         if came_back is not None:
             self.returns.note(ref.key, at=now, distance=came_back)
         file = _as_kept(seen, tiers.files[seen.path], before)
@@ -107,7 +304,7 @@ class KeptFiles(KeptFilePacking):
     def change(
         self,
         ref: SessionRef,
-        rule: Callable[[Tiers], Tiers],
+        rule: Callable[[Tiers], Tiers] = lambda tiers: tiers,
         *,
         rules: TierSettings,
         paths: Iterable[str] = (),
@@ -125,14 +322,14 @@ class KeptFiles(KeptFilePacking):
             moves = moves_between(found, after)
             write_changes(connection, ref.key, found, after)
             repack(connection, ref.key, moves, found)
-            write_run(connection, ref, row, dict(times or {}), {**_counts(moves), **(counts or {})})
+            _write_run(connection, ref, row, dict(times or {}), {**_counts(moves), **(counts or {})})
         return moves
 
     def save_of_run(self, ref: SessionRef, what: str, state: Mapping[str, Any]) -> None:
         """Keep what is known of a run for the process that ends it, or of one that ended: of earlier ones nothing."""
         with self._changing(ref) as (connection, row):
-            before = {} if what == ENDED else reports_in(connection, row)
-            write_run(connection, ref, row, {"report": json.dumps({**before, what: state})}, {})
+            before = {} if what == ENDED else _reports_in(connection, row)
+            _write_run(connection, ref, row, {"report": json.dumps({**before, what: state})}, {})
 
     def mark_deleted(self, ref: SessionRef, paths: Sequence[str]) -> None:
         """Note that files are gone from the disk."""
@@ -144,6 +341,114 @@ class KeptFiles(KeptFilePacking):
         """No longer keep these files; returns how many went."""
         with self._changing(ref) as (connection, _):
             return drop_files(connection, ref.key, paths)
+
+    def loosely_packed(self, ref: SessionRef, *, most: int) -> dict[str, bytes]:
+        """Contents that no hot file has, the newest `most`, where one of them is not packed densely yet; else none."""
+        mine = file_contents.c.session_key == ref.key
+        in_hot = select(kept_files.c.checksum).where(kept_files.c.session_key == ref.key, kept_files.c.tier == "hot")
+        below = and_(mine, file_contents.c.checksum.not_in(in_hot))
+        newest = (
+            select(file_contents.c.checksum, file_contents.c.form)
+            .join(kept_files, and_(kept_files.c.session_key == ref.key, _same_content))
+            .where(below)
+            .group_by(file_contents.c.checksum, file_contents.c.form)
+            .order_by(func.max(kept_files.c.access_order).desc())
+            .limit(most)
+        )
+        found: dict[str, bytes] = {}
+        with self.database.read() as connection:
+            there = connection.execute(newest).all()
+            if all(form == "dense" for _, form in there):
+                return {}
+            for checksum, _ in there:
+                with suppress(DamagedFileError):  # `verify` names it
+                    found[checksum] = read_content(connection, ref.key, checksum)
+        return found
+
+    def write_packed(self, ref: SessionRef, better: Mapping[str, Kept], dictionary: tuple[bytes, int] | None) -> int:
+        """Keep contents in another form; returns the bytes saved.
+
+        A content that went to hot meanwhile stays as it is. Where one is gone, nothing is written: the dictionary may
+        hold words that were forgotten.
+        """
+        with self._changing(ref) as (connection, _):
+            mine = file_contents.c.session_key == ref.key
+            sizes: dict[str, int] = {}
+            for part in chunks(list(better)):
+                query = select(file_contents.c.checksum, func.length(file_contents.c.payload), kept_files.c.tier)
+                joined = query.join(kept_files, and_(kept_files.c.session_key == ref.key, _same_content))
+                for checksum, size, tier in connection.execute(joined.where(mine, file_contents.c.checksum.in_(part))):
+                    sizes[checksum] = 0 if tier == "hot" else sizes.get(checksum, size)
+            if sizes.keys() != better.keys():
+                return 0
+            if dictionary is not None:
+                payload, number = dictionary
+                values = {"session_key": ref.key, "number": number, "digest": checksum_of(payload), "payload": payload}
+                connection.execute(insert_if_absent(connection, file_dictionaries).values(values))
+            changed = {checksum: kept for checksum, kept in better.items() if sizes[checksum]}
+            for checksum, kept in changed.items():
+                replace_content(connection, ref.key, checksum, kept)
+            drop_unused(connection, ref.key, ())
+        return sum(sizes[checksum] - len(kept["payload"]) for checksum, kept in changed.items())
+
+    def drop_content(self, ref: SessionRef, checksum: str) -> None:
+        """Let a damaged content go: its files get it again when they are read."""
+        mine = and_(file_contents.c.session_key == ref.key, file_contents.c.checksum == checksum)
+        with self._changing(ref) as (connection, _):
+            connection.execute(delete(file_contents).where(mine))
+
+    def clear_obsolete(self, ref: SessionRef) -> tuple[TierMove, ...]:
+        """Drop cold files that are gone from the disk, and contents and dictionaries that nobody needs."""
+        with self._changing(ref) as (connection, _):
+            mine = and_(kept_files.c.session_key == ref.key, kept_files.c.tier == "cold")
+            obsolete = and_(mine, kept_files.c.deleted.is_(True), kept_files.c.pinned.is_(False))
+            gone = [unpacked(path) for path in connection.scalars(select(kept_files.c.path).where(obsolete))]
+            drop_files(connection, ref.key, gone)
+            drop_unused(connection, ref.key)
+        return tuple(TierMove(path=path, before="cold", after=None, reason="deleted") for path in gone)
+
+
+def _locked(connection: Connection, ref: SessionRef) -> RowMapping:
+    """The row of a session's tiers, made where there is none; the session is locked by it."""
+    locked_session(connection, ref)
+    known = select(file_tiers).where(file_tiers.c.session_key == ref.key)
+    row = connection.execute(known).mappings().one_or_none()
+    if row is None:
+        connection.execute(insert_if_absent(connection, file_tiers).values(session_key=ref.key))
+        row = connection.execute(known).mappings().one()
+    check(file_tiers, {"session_key": row["session_key"], "next_order": row["next_order"]})
+    return row
+
+
+def _write_run(
+    connection: Connection,
+    ref: SessionRef,
+    row: RowMapping,
+    values: Mapping[str, Any],
+    counts: Mapping[str, int],
+) -> None:
+    """Set columns of a session's tiers, and raise counts."""
+    figures = _figures_of(connection, row)
+    for name, count in counts.items():
+        figures[name] = figures.get(name, 0) + count
+    changed = {**values, "figures": json.dumps(figures, sort_keys=True)}
+    connection.execute(update(file_tiers).where(file_tiers.c.session_key == ref.key).values(changed))
+
+
+def _reports_in(connection: Connection, row: RowMapping) -> dict[str, Any]:
+    """What the column `report` has of runs; nothing where it is empty, or damaged, which is noted."""
+    found = {} if row["report"] is None else _object_in(connection, row, "report", dict[str, Any])
+    return found if not found or UNDER_WAY in found or ENDED in found else {ENDED: found}  # a release wrote it bare
+
+
+def _figures_of(connection: Connection, row: RowMapping) -> dict[str, int]:
+    """The counts of a session's tiers; none where they are damaged, which is noted."""
+    return _object_in(connection, row, "figures", dict[str, int])
+
+
+def _object_in(connection: Connection, row: RowMapping, column: str, kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type
+    found: dict[str, Any] = readable_or(connection, lambda: rows.from_json(file_tiers, row, column, kind), otherwise={})
+    return found
 
 
 def _as_kept(seen: SeenFile, file: policy.Placed, before: RowMapping | None) -> KeptFile:
