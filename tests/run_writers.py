@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.runs.checkpoints import checkpoint
-from langchain_tiered_memory.runs.restore import restore
+from langchain_tiered_memory.runs.checkpoints import checkpoint, restore
 from langchain_tiered_memory.settings import CheckpointSettings, Settings
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of, store_of
 from tests.run_builders import outcome, runtime_of

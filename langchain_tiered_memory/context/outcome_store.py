@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.runs.plans import drop_plan, write_plan
-from langchain_tiered_memory.runs.run_rows import locked_session
+from langchain_tiered_memory.runs.store import locked_session
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, read_json
 from langchain_tiered_memory.sql.damage import readable

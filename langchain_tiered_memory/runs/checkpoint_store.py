@@ -18,18 +18,18 @@ import zstandard
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 
 from langchain_tiered_memory.errors import CheckpointError, DamagedRowError
-from langchain_tiered_memory.runs.checkpoint_triggers import kinds_of
-from langchain_tiered_memory.runs.run_rows import locked_run, locked_session
+from langchain_tiered_memory.runs.store import locked_run, locked_session
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.schema import checkpoints, packed, runs, unpacked
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.outbox import write_down
+from langchain_tiered_memory.types.outcomes import Zone
 from langchain_tiered_memory.types.runs import CheckpointInfo, MemoryCheckpoint, RunState, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from sqlalchemy import ColumnElement, RowMapping
 
@@ -46,6 +46,24 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 """How its frames begin; zlib's begin with another byte."""
 _LEVEL = 6
 """Of zlib: its own default. On JSON of messages the next levels save a percent and cost twice the time."""
+RUN_END = "run_end"
+"""The end of a run."""
+_KINDS = {
+    "task_milestone": "milestone",
+    "phase_transition": "milestone",
+    "risky_operation": "danger",
+    Zone.DANGER.value: "danger",
+    Zone.CRITICAL.value: "danger",
+    "context_size": "routine",
+    "time_interval": "routine",
+    RUN_END: "routine",
+}
+"""Of each reason that is ours, what it stands for; any other is somebody's own name for a checkpoint."""
+
+
+def kinds_of(reasons: Iterable[str]) -> frozenset[str]:
+    """What a checkpoint stands for: each kind is kept by itself, so that none pushes another out."""
+    return frozenset(_KINDS.get(reason, "named") for reason in reasons) or frozenset({"named"})
 
 
 class Checkpoints(Room):

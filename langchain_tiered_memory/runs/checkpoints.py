@@ -1,4 +1,9 @@
-"""Saves a run's state as a checkpoint; never removes or changes a message. `restore` puts it back."""
+"""Saves a run's state as a checkpoint, and says when that is due; puts it back, and names what differs.
+
+Neither removes or changes a message. The reasons of automatic ones are those of the context-strategy design: over 80
+percent of the window, another phase, every fifth finished task, a risky operation ahead, half an hour gone by; and the
+two zones that ask for it, danger and critical.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +17,13 @@ from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, N
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import MAX_MESSAGES, bounded, conversation_of, decode
 from langchain_tiered_memory.runs.checkpoint_store import no_checkpoint
+from langchain_tiered_memory.runs.files import policy
+from langchain_tiered_memory.runs.files.disk import MISSING
+from langchain_tiered_memory.runs.files.opening import change_tiers
 from langchain_tiered_memory.text.tagged_json import from_plain
 from langchain_tiered_memory.transcript.outbox import deliver
-from langchain_tiered_memory.types.runs import MemoryCheckpoint
+from langchain_tiered_memory.types.outcomes import ZONES, Zone
+from langchain_tiered_memory.types.runs import Difference, MemoryCheckpoint, RestoreReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.messages.codec import ViewSnapshot
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import CheckpointSettings
     from langchain_tiered_memory.types.records import Entry, SessionRef
     from langchain_tiered_memory.types.runs import CheckpointInfo, FileAccess
 
@@ -33,6 +43,7 @@ _NEWEST_TOKENS = 50_000
 _PAGE = 50
 _EMERGENCY = "critical"
 _ROOTS = 400
+_SAVING_ZONES = (Zone.DANGER, Zone.CRITICAL)
 _WITH_CONTENT = ("read", "write")
 
 
@@ -122,12 +133,12 @@ def checkpoint(
 def checkpoint_infos(runtime: Runtime, ref: SessionRef | None, *, track: str | None = None) -> list[CheckpointInfo]:
     """A session's checkpoints without their contents, newest first; with a `track` those of that track alone."""
     infos: list[CheckpointInfo] = runtime.store.checkpoints.infos(ref) if ref is not None else []
-    return infos if track is None else [one for one in infos if one.alone and one.track == track]
+    return infos if track is None else _of(infos, track)
 
 
-def of_the_run(infos: Sequence[CheckpointInfo]) -> list[CheckpointInfo]:
-    """Those that are of the whole run."""
-    return [one for one in infos if not one.alone]
+def _of(infos: Sequence[CheckpointInfo], track: str | None) -> list[CheckpointInfo]:
+    """Those of a track alone; with `None` those of the whole run."""
+    return [one for one in infos if one.alone == (track is not None) and track in (None, one.track)]
 
 
 def read_checkpoint(
@@ -137,19 +148,25 @@ def read_checkpoint(
 
     With a `track` it is one of that track alone.
     """
+    found = _chosen(runtime, session_id, checkpoint_id, track=track, lack=" to read")[2]
+    return replace(found, conversation=tuple(from_plain(one) for one in found.conversation))
+
+
+def _chosen(
+    runtime: Runtime, session_id: str, checkpoint_id: str | None, *, track: str | None = None, lack: str
+) -> tuple[SessionRef, list[CheckpointInfo], MemoryCheckpoint, tuple[str, ...]]:
+    """The session, its checkpoints, the one that is meant, and the ids of newer ones that are damaged."""
     ref = runtime.store.transcript.find(session_id)
     infos = checkpoint_infos(runtime, ref, track=track)
-    ids = [one.id for one in (of_the_run(infos) if track is None else infos)]
-    if ref is None or not (ids if checkpoint_id is None or track is not None else infos):
-        msg = f"the session {session_id!r} has no checkpoint to read"
+    ids = [one.id for one in _of(infos, track)]
+    if ref is None or not (infos if checkpoint_id is not None else ids):
+        msg = f"the session {session_id!r} has no checkpoint{lack}"
         raise CheckpointError(msg)
     if checkpoint_id is None:
-        found = sound_checkpoint(runtime, ref, ids)[0]
-    elif track is not None and checkpoint_id not in ids:
+        return ref, infos, *sound_checkpoint(runtime, ref, ids)
+    if track is not None and checkpoint_id not in ids:
         raise CheckpointError(no_checkpoint(session_id, checkpoint_id))
-    else:
-        found = runtime.store.checkpoints.read(ref, checkpoint_id)
-    return replace(found, conversation=tuple(from_plain(one) for one in found.conversation))
+    return ref, infos, runtime.store.checkpoints.read(ref, checkpoint_id), ()
 
 
 def sound_checkpoint(runtime: Runtime, ref: SessionRef, ids: Sequence[str]) -> tuple[MemoryCheckpoint, tuple[str, ...]]:
@@ -176,7 +193,7 @@ def last_sound(runtime: Runtime, ref: SessionRef, *, besides: str | None = None)
     Raises:
         CheckpointError: when all are damaged.
     """
-    infos = [info for info in of_the_run(runtime.store.checkpoints.infos(ref)) if info.id != besides]
+    infos = [info for info in _of(runtime.store.checkpoints.infos(ref), None) if info.id != besides]
     if not infos:
         return None
     calm_first = sorted(infos, key=lambda info: _EMERGENCY in info.reasons)
@@ -205,8 +222,7 @@ def _as_json(project: dict[str, Any] | None) -> dict[str, Any]:
 
 def _given_before(runtime: Runtime, ref: SessionRef, track: str | None) -> dict[str, Any]:
     """What the caller gave last, with a `track` for that alone: what the newest checkpoint that is whole has of it."""
-    infos = checkpoint_infos(runtime, ref, track=track)
-    for info in of_the_run(infos) if track is None else infos:
+    for info in _of(runtime.store.checkpoints.infos(ref), track):
         known: str | None = runtime.view_cache.recalled(ref.key, f"given:{track}", info.id)
         if known is not None:
             return dict(json.loads(known))
@@ -288,3 +304,142 @@ def _metrics(runtime: Runtime, ref: SessionRef, track: str | None) -> dict[str, 
         "passages": int(totals.get("passages", 0)),
         "unfinished_summaries": runtime.store.tree.unfinished(ref, track=track),
     }
+
+
+def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None) -> RestoreReport:
+    """Put tasks, phase, pins and, where they still hold, the plans of the views back as a checkpoint has them.
+
+    Of one that is of its track alone only that track's. Messages stay: what was said since is named in the report, and
+    remains in the transcript.
+    """
+    ref, infos, found, skipped = _chosen(runtime, session_id, checkpoint_id, lack=": nothing was put back")
+    differences = [Difference(kind="checkpoint_damaged", what=one, detail="it was passed over") for one in skipped]
+    differences += _file_differences(runtime, found)
+    differences += _message_differences(runtime, ref, found)
+    gone_pins, has_plans = runtime.store.runs.restore(
+        ref,
+        found.state,
+        runtime.now(),
+        plans=found.context_state["plans"],
+        epoch=found.context_state["epoch"],
+        track=found.track if found.alone else None,
+    )
+    for one in gone_pins:
+        differences.append(Difference(kind="message_forgotten", what=one, detail="it was pinned, and is gone"))
+    if found.context_state["plans"] and not has_plans:
+        detail = "messages, pins or summaries changed since: the next request plans its view anew"
+        differences.append(Difference(kind="plan_outdated", what=found.id, detail=detail))
+    files = _restore_tiers(runtime, ref, found)
+    report = RestoreReport(
+        checkpoint=next(info for info in infos if info.id == found.id),
+        restored=("tasks", *(() if found.alone else ("phase",)), "pins", *(("views",) if has_plans else ()), *files),
+        differences=tuple(differences),
+        skipped=skipped,
+    )
+    runtime.report(
+        EventName.CHECKPOINT_RESTORED,
+        f"{len(differences)} differences",
+        session_id=session_id,
+        checkpoint_id=found.id,
+        differences=sorted({one.kind for one in differences}),
+    )
+    return report
+
+
+def _restore_tiers(runtime: Runtime, ref: SessionRef, found: MemoryCheckpoint) -> tuple[str, ...]:
+    """Put the files that are still kept into the tiers that the checkpoint has them in."""
+    placed = found.project_state.get("tiers") or {}
+    hot, warm, pinned = (placed.get(name, []) for name in ("hot", "warm", "pinned"))
+    if not hot and not warm:
+        return ()
+    rules = runtime.settings.tiers
+    change_tiers(
+        runtime,
+        ref,
+        lambda tiers: policy.restore(tiers, hot=hot, warm=warm, pinned=pinned, rules=rules),
+        paths=[*hot, *warm, *pinned],
+    )
+    return ("files",)
+
+
+def _file_differences(runtime: Runtime, found: MemoryCheckpoint) -> list[Difference]:
+    present, unread = file_checksums(runtime, list(found.file_checksums))
+    differences: list[Difference] = []
+    for path, digest in found.file_checksums.items():
+        if path in present:
+            if present[path] != digest:
+                differences.append(Difference(kind="file_changed", what=path, detail="its content is another"))
+        elif unread.get(path) == MISSING:
+            differences.append(Difference(kind="file_missing", what=path, detail="it is not there"))
+        else:
+            why = unread.get(path, "no folder is allowed to be read any more")
+            differences.append(Difference(kind="file_unreadable", what=path, detail=why))
+    return differences
+
+
+def _message_differences(runtime: Runtime, ref: SessionRef, found: MemoryCheckpoint) -> list[Difference]:
+    differences: list[Difference] = []
+    count, first, last = runtime.store.runs.said_since(ref, found.state.last_seq)
+    if count:
+        said = f"{count} message{'s' if count > 1 else ''} said since; they stay"
+        differences.append(Difference(kind="messages_since", what=f"{first}-{last}", detail=said))
+    shown = {one["seq"]: one for one in found.context_state.get("messages", ())}
+    there = {entry.seq: entry for entry in runtime.store.transcript.by_seq(ref, list(shown))}
+    for seq, one in shown.items():
+        entry = there.get(seq)
+        if entry is None:
+            differences.append(Difference(kind="message_forgotten", what=one["id"], detail="it is gone"))
+        elif entry.digest != one["digest"]:
+            detail = f"it says something else since its revision {entry.revision}"
+            differences.append(Difference(kind="message_edited", what=one["id"], detail=detail))
+    return differences
+
+
+def is_over_share(used_tokens: int, window_tokens: int, *, settings: CheckpointSettings) -> bool:
+    """Whether a request takes more of the window than `CheckpointSettings.window_share`."""
+    return used_tokens > settings.window_share * window_tokens
+
+
+def due_reasons(
+    *,
+    settings: CheckpointSettings,
+    used_tokens: int = 0,
+    window_tokens: int = 1,
+    zone: Zone = Zone.SAFE,
+    zone_before: Zone = Zone.SAFE,
+    was_over_share: bool | None = None,
+    phase_changed: bool = False,
+    finished_task: int | None = None,
+    operation: str | None = None,
+    seconds_since_last: float | None = None,
+) -> tuple[str, ...]:
+    """Why a checkpoint is due now; empty where none is.
+
+    Args:
+        settings: Shares, numbers and names; with `enabled` off nothing is ever due.
+        used_tokens: Of the whole request, before anything is pruned.
+        window_tokens: Of the model's window.
+        zone: What the request's zone is.
+        zone_before: What the zone of the view's last request was.
+        was_over_share: `is_over_share` of the view's last request: a crossing counts once, until a request is under the
+            share again. `None`, where that is not known: then a fuller zone has to be entered besides.
+        phase_changed: Whether the run just entered another phase.
+        finished_task: The number of the task that was finished just now; `None` where none was.
+        operation: What is about to be done.
+        seconds_since_last: Since the newest checkpoint, else since the run's start. A clock that was set back makes it
+            negative: nothing is due then.
+    """
+    if not settings.enabled:
+        return ()
+    is_fuller = ZONES.index(zone) > ZONES.index(zone_before)
+    crossed = is_fuller if was_over_share is None else not was_over_share
+    every, seconds = settings.tasks, settings.seconds
+    found = {
+        "context_size": crossed and is_over_share(used_tokens, window_tokens, settings=settings),
+        "phase_transition": phase_changed,
+        "task_milestone": every is not None and bool(finished_task) and (finished_task or 0) % every == 0,
+        "risky_operation": operation is not None and operation in settings.operations,
+        "time_interval": seconds is not None and seconds_since_last is not None and seconds_since_last > seconds,
+        zone.value: is_fuller and zone in _SAVING_ZONES,
+    }
+    return tuple(reason for reason, is_due in found.items() if is_due)

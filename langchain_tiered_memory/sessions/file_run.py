@@ -18,7 +18,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.worker import FileCollector
-from langchain_tiered_memory.runs.checkpoint_triggers import RUN_END
+from langchain_tiered_memory.runs.checkpoint_store import RUN_END
 from langchain_tiered_memory.runs.checkpoints import checkpoint
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.collecting import (

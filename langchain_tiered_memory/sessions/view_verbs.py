@@ -17,10 +17,15 @@ from langchain_tiered_memory.context.ledgers import costs, diff, dropped, outcom
 from langchain_tiered_memory.driver import flow_twin, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons
-from langchain_tiered_memory.runs.checkpoints import FINISHED_TASKS, checkpoint, checkpoint_infos, read_checkpoint
+from langchain_tiered_memory.runs.checkpoints import (
+    FINISHED_TASKS,
+    checkpoint,
+    checkpoint_infos,
+    due_reasons,
+    read_checkpoint,
+    restore,
+)
 from langchain_tiered_memory.runs.file_list import accessed_files
-from langchain_tiered_memory.runs.restore import restore
 from langchain_tiered_memory.sessions.record_verbs import SessionCore, refuse_whole_session
 from langchain_tiered_memory.types.arguments import Count, Name, Tool, Words  # noqa: TC001
 from langchain_tiered_memory.types.contexts import Context  # noqa: TC001

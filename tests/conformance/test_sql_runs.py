@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.runs.run_rows import RunRow
+from langchain_tiered_memory.runs.store import RunRow
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from tests.conformance.test_sql_query_plans import plans_of
 from tests.run_builders import ODD, checkpoint, outcome, touching

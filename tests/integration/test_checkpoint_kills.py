@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from langchain_tiered_memory.runs.checkpoint_triggers import kinds_of
+from langchain_tiered_memory.runs.checkpoint_store import kinds_of
 from langchain_tiered_memory.runs.checkpoints import last_sound
 from tests.memory_builders import open_memory, ref_of, store_of
 from tests.run_builders import runtime_of

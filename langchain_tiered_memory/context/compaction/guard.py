@@ -19,8 +19,7 @@ from langchain_tiered_memory.context.view_cache import ViewStanding
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import ViewSnapshot
-from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons, is_over_share
-from langchain_tiered_memory.runs.checkpoints import checkpoint
+from langchain_tiered_memory.runs.checkpoints import checkpoint, due_reasons, is_over_share
 from langchain_tiered_memory.summaries.tree.condense import want
 from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten, write_if_possible
 from langchain_tiered_memory.types.outcomes import ZONES, GuardReport, Outcome, OutcomeKind, StepKind, Zone

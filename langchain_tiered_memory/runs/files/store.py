@@ -35,7 +35,7 @@ from langchain_tiered_memory.runs.files.file_rows import (
     update_file,
     write_changes,
 )
-from langchain_tiered_memory.runs.run_rows import locked_session
+from langchain_tiered_memory.runs.store import locked_session
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable_or

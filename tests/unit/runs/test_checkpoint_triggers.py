@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons, is_over_share
+from langchain_tiered_memory.runs.checkpoints import due_reasons, is_over_share
 from langchain_tiered_memory.settings import CheckpointSettings
 from langchain_tiered_memory.types.outcomes import ZONES, Zone
 

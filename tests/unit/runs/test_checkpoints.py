@@ -17,8 +17,7 @@ from sqlalchemy import delete, update
 
 from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.messages.codec import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of
-from langchain_tiered_memory.runs.checkpoints import checkpoint, last_sound
-from langchain_tiered_memory.runs.restore import restore
+from langchain_tiered_memory.runs.checkpoints import checkpoint, last_sound, restore
 from langchain_tiered_memory.settings import CheckpointSettings, FileSettings
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.text.tagged_json import from_plain
