@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, func, select, update
 
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
@@ -65,20 +65,16 @@ class Tombstones(Room):
     def named(self, session_id: str, ids: Iterable[str], *, tracks: Collection[str] | None = None) -> frozenset[str]:
         """Those of the ids under which messages were forgotten, whatever they said, on these tracks or on any."""
         by_digest = {_digest(self._key, "id", session_id, one): one for one in ids}
-        return self._found(session_id, forgotten.c.id_digest, by_digest, tracks)
+        stones = self._stones(session_id, forgotten.c.id_digest, by_digest, tracks)
+        return frozenset(by_digest[as_bytes(one.id_digest)] for one in stones)
 
     def worded(self, session_id: str, digests: Iterable[tuple[str, str]], *, tracks: Collection[str]) -> frozenset[str]:
         """Those of the ids that were forgotten with these words on one of the tracks: pairs of id and `digest`."""
-        by_digest = {_digest(self._key, "words", session_id, *one): one for one in digests}
-        with self.database.read() as connection:
-            key = _session_key(connection, self._key, session_id)
-            if key is None:
-                return frozenset()
-            ids = {_digest(self._key, "id", session_id, message_id) for message_id, _ in by_digest.values()}
-            words = _words_of(connection, key, list(ids))
-        on = {_digest(self._key, "track", track) for track in tracks}
-        there = {digest for digest, track in words if track in on}
-        return frozenset(message_id for digest, (message_id, _) in by_digest.items() if digest in there)
+        by_digest = {_digest(self._key, "words", session_id, *one): one[0] for one in digests}
+        ids = {_digest(self._key, "id", session_id, one) for one in by_digest.values()}
+        stones = self._stones(session_id, forgotten.c.id_digest, ids, tracks)
+        there = {as_bytes(one.words_digest) for one in stones}
+        return frozenset(message_id for digest, message_id in by_digest.items() if digest in there)
 
     def last_named(self, session_id: str, ids: Iterable[str]) -> frozenset[str]:
         """The one of the ids that a session ended with when it was forgotten whole; none where it is not among them."""
@@ -94,7 +90,8 @@ class Tombstones(Room):
 
     def said(self, session_id: str, said: Iterable[bytes], *, tracks: Collection[str]) -> frozenset[bytes]:
         """Those of these digests that something has which was forgotten on one of the tracks."""
-        return self._found(session_id, forgotten.c.said_digest, {one: one for one in said}, tracks)
+        stones = self._stones(session_id, forgotten.c.said_digest, set(said), tracks)
+        return frozenset(as_bytes(one.said_digest) for one in stones)
 
     def newest(self, session_id: str, *, track: str, limit: int) -> list[Tombstone]:
         """A track's forgotten messages with the highest numbers, highest first."""
@@ -151,23 +148,17 @@ class Tombstones(Room):
     def _key(self) -> bytes:
         return self.database.forgetting_key
 
-    def _found(
-        self, session_id: str, column: ColumnElement[Any], wanted: dict[bytes, Any], tracks: Collection[str] | None
-    ) -> frozenset[Any]:
-        if not wanted:
-            return frozenset()
+    def _stones(
+        self, session_id: str, column: ColumnElement[Any], digests: Collection[bytes], tracks: Collection[str] | None
+    ) -> list[Row[Any]]:
+        """The tombstones of a session that have one of the digests, of these tracks or of any."""
+        if not digests:
+            return []
         with self.database.read() as connection:
             key = _session_key(connection, self._key, session_id)
-            if key is None:
-                return frozenset()
-            found: set[Any] = set()
-            for part in chunks(list(wanted)):
-                query = select(column).where(forgotten.c.forgotten_session == key, column.in_(part))
-                if tracks is not None:
-                    on = [_digest(self._key, "track", track) for track in tracks]
-                    query = query.where(forgotten.c.track_digest.in_(on))
-                found |= {wanted[as_bytes(one)] for one in connection.scalars(query)}
-        return frozenset(found)
+            found = _stones_of(connection, key, column, digests) if key is not None else []
+        on = {_digest(self._key, "track", track) for track in tracks or ()}
+        return [one for one in found if tracks is None or as_bytes(one.track_digest) in on]
 
 
 def held_back(connection: Connection, secret: bytes, session: Columns, incoming: Sequence[Incoming]) -> frozenset[int]:
@@ -179,7 +170,8 @@ def held_back(connection: Connection, secret: bytes, session: Columns, incoming:
     if key is None or not incoming:
         return frozenset()
     ids = {_digest(secret, "id", session_id, item.draft.id) for item in incoming}
-    words = _words_of(connection, key, list(ids))
+    stones = _stones_of(connection, key, forgotten.c.id_digest, ids)
+    words = {(as_bytes(one.words_digest), as_bytes(one.track_digest)) for one in stones}
     places = [
         place
         for place, item in enumerate(incoming)
@@ -282,14 +274,12 @@ def _session_key(connection: Connection, secret: bytes, session_id: str) -> int 
     return row["key"] if row is not None else None
 
 
-def _words_of(connection: Connection, key: int, ids: list[bytes]) -> set[tuple[bytes, bytes]]:
-    """What was forgotten under these ids, each time with the track that it was forgotten on."""
-    found: set[tuple[bytes, bytes]] = set()
-    for part in chunks(ids):
-        mine = and_(forgotten.c.forgotten_session == key, forgotten.c.id_digest.in_(part))
-        there = connection.execute(select(forgotten.c.words_digest, forgotten.c.track_digest).where(mine))
-        found |= {(as_bytes(row.words_digest), as_bytes(row.track_digest)) for row in there}
-    return found
+def _stones_of(
+    connection: Connection, key: int, column: ColumnElement[Any], digests: Collection[bytes]
+) -> list[Row[Any]]:
+    names = ("id_digest", "words_digest", "said_digest", "track_digest")
+    query = select(*(forgotten.c[name] for name in names)).where(forgotten.c.forgotten_session == key)
+    return [row for part in chunks(list(digests)) for row in connection.execute(query.where(column.in_(part)))]
 
 
 def digest_of_session(secret: bytes, session_id: str) -> bytes:

@@ -5,7 +5,7 @@ It is saved because whoever ends the run may be another process.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping  # noqa: TC003 - read when a run's figures are
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.files import ContextSize, RunAlert, RunReport, Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from langchain_tiered_memory.reports import Event
 
@@ -50,45 +50,20 @@ _MOST_ALERTS = 100
 """The newest, of one process and of all of them."""
 
 
-class Samples:
-    """How long one thing took, the last times."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._last: deque[float] = deque(maxlen=_SAMPLES)
-
-    def add(self, seconds: float) -> None:
-        """Note one more."""
-        self.count += 1
-        self._last.append(seconds)
-
-    def timing(self) -> Timing:
-        """Mean and percentiles (nearest rank)."""
-        ranked = sorted(self._last)
-
-        def at(share: float) -> float:
-            return ranked[min(int(share * len(ranked)), len(ranked) - 1)]
-
-        return Timing(
-            count=self.count,
-            mean=sum(ranked) / len(ranked),
-            p50=at(0.5),
-            p95=at(0.95),
-            p99=at(0.99),
-            largest=ranked[-1],
-        )
+def _timing(count: int, ranked: Sequence[float]) -> Timing:
+    """Mean and percentiles (nearest rank)."""
+    p50, p95, p99 = (ranked[min(int(share * len(ranked)), len(ranked) - 1)] for share in (0.5, 0.95, 0.99))
+    mean = sum(ranked) / len(ranked)
+    return Timing(count=count, mean=mean, p50=p50, p95=p95, p99=p99, largest=ranked[-1])
 
 
-def joined(one: Timing, other: Timing) -> Timing:
+def _joined(one: Timing, other: Timing) -> Timing:
     """Of two processes' timings of one thing: counts together, percentiles as the slower had them."""
     count = one.count + other.count
     return Timing(
         count=count,
         mean=(one.mean * one.count + other.mean * other.count) / count,
-        p50=max(one.p50, other.p50),
-        p95=max(one.p95, other.p95),
-        p99=max(one.p99, other.p99),
-        largest=max(one.largest, other.largest),
+        **{name: max(getattr(one, name), getattr(other, name)) for name in ("p50", "p95", "p99", "largest")},
     )
 
 
@@ -99,7 +74,9 @@ class Monitor:
         self._session_id = session_id
         self._monotonic = monotonic
         self._lock = forks.Lock()
-        self._samples: dict[str, Samples] = {}
+        self._counts = Counter[str]()
+        self._last: dict[str, deque[float]] = {}
+        """How long each thing took, the last times."""
         self._alerts: deque[RunAlert] = deque(maxlen=_MOST_ALERTS)
         self._begun_at: float | None = None
         self._done_at: dict[str, float] = {}
@@ -107,7 +84,8 @@ class Monitor:
     def begin(self, now: float) -> None:
         """Let go of what an earlier run left."""
         with self._lock:
-            self._samples.clear()
+            self._counts.clear()
+            self._last.clear()
             self._alerts.clear()
             self._done_at.clear()
             self._begun_at = now
@@ -133,7 +111,8 @@ class Monitor:
 
     def _add(self, name: str, seconds: float) -> None:
         with self._lock:
-            self._samples.setdefault(name, Samples()).add(seconds)
+            self._counts[name] += 1
+            self._last.setdefault(name, deque(maxlen=_SAMPLES)).append(seconds)
 
     def hear(self, event: Event) -> None:
         """Keep an event that is an alert of this session, or of the whole memory, and how long a move took."""
@@ -146,7 +125,7 @@ class Monitor:
     def timings(self) -> dict[str, Timing]:
         """By what was timed."""
         with self._lock:
-            return {name: one.timing() for name, one in sorted(self._samples.items())}
+            return {name: _timing(self._counts[name], sorted(last)) for name, last in sorted(self._last.items())}
 
     def alerts(self) -> tuple[RunAlert, ...]:
         """The last ones, oldest first."""
@@ -230,7 +209,7 @@ class RunSoFar:
         """Of all processes together."""
         names = sorted({name for part in self.parts.values() for name in part.timings})
         return {
-            name: reduce(joined, [part.timings[name] for part in self.parts.values() if name in part.timings])
+            name: reduce(_joined, [part.timings[name] for part in self.parts.values() if name in part.timings])
             for name in names
         }
 
