@@ -66,7 +66,7 @@ def checkpoint(
         runtime: The memory.
         session_id: Which session.
         ref: The session, where it was looked up already.
-        track: Which line of it.
+        track: Of which track.
         reasons: Why; each a word of `MemoryCheckpoint.reasons`, or the caller's own.
         view: What the model was given last. `None`: the newest messages, and the summaries that stand for the rest.
         project: Whatever the caller wants back, in plain JSON. `None`: what the newest checkpoint has of it, so that

@@ -50,15 +50,7 @@ _LOOKED_AT = 300
 def accessed_files(
     runtime: Runtime, ref: SessionRef, *, track: str, limit: int, off: Collection[int] = ()
 ) -> list[FileAccess]:
-    """One access for each file, the latest first.
-
-    Args:
-        runtime: The memory.
-        ref: The session.
-        track: Whose calls.
-        limit: How many at most.
-        off: Numbers of messages that do not count.
-    """
+    """One access for each file that calls of a track touched, the latest first; messages in `off` do not count."""
     found = runtime.store.files.latest(ref, track=track, limit=max(limit, _LOOKED_AT) + len(off))
     files = each_once(one for one in found if one.seq not in off)[:limit]
     turns = runtime.store.files.turns(ref, {one.seq for one in files}, track=track)

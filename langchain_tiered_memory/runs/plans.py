@@ -51,18 +51,16 @@ class Plans(Room):
 
     def calibration(self, model: str, counter: str) -> tuple[float, int] | None:
         """Ratio of billed to counted tokens for a model, and how many samples it rests on."""
-        named = {"model": _name(model), "counter": packed(counter)[:_MAX_COUNTER_CHARS]}
         with self.database.read() as connection:
+            named = _named(model, counter)
             found = readable(connection, connection.execute(_CALIBRATION, named).mappings(), _calibration)
         return found[0] if found else None
 
     def set_calibration(self, model: str, counter: str, *, ratio: float, samples: int) -> None:
         """Keep a ratio."""
-        named = {"model": _name(model), "counter": packed(counter)[:_MAX_COUNTER_CHARS]}
-        learnt = {"ratio": ratio, "samples": samples}
+        values = {**_named(model, counter), "ratio": ratio, "samples": samples}
         with self.database.write() as connection:
-            write = upsert(connection, calibrations, key=("model", "counter"), values=named | learnt)
-            connection.execute(write)
+            connection.execute(upsert(connection, calibrations, key=("model", "counter"), values=values))
 
 
 def _plan(row: RowMapping) -> dict[str, Any]:
@@ -133,7 +131,7 @@ class Windows(Room):
 
     def of_model(self, model: str, counter: str) -> tuple[int | None, float]:
         """As `read`, with the ratio of `Plans.calibration`, 1 where nothing was learnt of it either."""
-        named = {"model": _name(model), "counter": packed(counter)[:_MAX_COUNTER_CHARS]}
+        named = _named(model, counter)
         with self.database.read() as connection:
             row = connection.execute(_LEARNT, named).mappings().one()
             tokens = readable_or(connection, lambda: _sound(windows, row, "tokens"), None)
@@ -158,3 +156,7 @@ def _sound(table: Table, row: RowMapping, column: str) -> Any:  # noqa: ANN401 -
 
 def _name(model: str) -> str:
     return packed(model)[:_MAX_NAME_CHARS]
+
+
+def _named(model: str, counter: str) -> dict[str, str]:
+    return {"model": _name(model), "counter": packed(counter)[:_MAX_COUNTER_CHARS]}

@@ -1,14 +1,27 @@
-"""Messages are read: by place, by number, by id, by group.
+"""Messages are read: by place, by number, by id, by group; and what a context must show of a track.
 
 Every statement here is built once: building one takes longer than SQLite takes to answer it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, or_, select
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Row,
+    Select,
+    bindparam,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    union_all,
+)
 
 from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError
 from langchain_tiered_memory.sql import entry_rows
@@ -18,6 +31,7 @@ from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import of_track
 from langchain_tiered_memory.sql.schema import digest_of, entries, packed, summaries, unpacked
 from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
+from langchain_tiered_memory.transcript.file_store import WORKED_ON
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
@@ -37,28 +51,28 @@ class Bounds(TypedDict, total=False):
     limit: int | None
 
 
-OF_SESSION = select(*entry_rows.ENTRY_COLUMNS).where(entries.c.session_key == bindparam("session"))
-CONDITIONS = {
+_OF_SESSION = select(*entry_rows.ENTRY_COLUMNS).where(entries.c.session_key == bindparam("session"))
+_CONDITIONS = {
     "track": entries.c.track == bindparam("track"),
     "after": entries.c.seq > bindparam("after"),
     "up_to": entries.c.seq <= bindparam("up_to"),
     "roles": entries.c.role.in_(bindparam("roles", expanding=True)),
 }
-_BY_SEQ = OF_SESSION.where(entries.c.seq.in_(bindparam("seqs", expanding=True))).order_by(entries.c.seq)
+_BY_SEQ = _OF_SESSION.where(entries.c.seq.in_(bindparam("seqs", expanding=True))).order_by(entries.c.seq)
 _MOMENTS = select(entries.c.seq, entries.c.at, entries.c.role, entries.c.name, entries.c.track).where(
     entries.c.session_key == bindparam("session"), entries.c.seq.in_(bindparam("seqs", expanding=True))
 )
-_BY_ID = OF_SESSION.where(entries.c.id_digest.in_(bindparam("digests", expanding=True)))
-_BY_ID_ON_TRACK = _BY_ID.where(CONDITIONS["track"])
-_BY_GROUP = OF_SESSION.where(entries.c.group_seq.in_(bindparam("groups", expanding=True)))
+_BY_ID = _OF_SESSION.where(entries.c.id_digest.in_(bindparam("digests", expanding=True)))
+_BY_ID_ON_TRACK = _BY_ID.where(_CONDITIONS["track"])
+_BY_GROUP = _OF_SESSION.where(entries.c.group_seq.in_(bindparam("groups", expanding=True)))
 _NUMBERS = select(entries.c.seq, entries.c.id_digest).where(
-    entries.c.session_key == bindparam("session"), CONDITIONS["track"]
+    entries.c.session_key == bindparam("session"), _CONDITIONS["track"]
 )
 _IN_THE_MAKING = select(summaries.c.id).where(
     summaries.c.session_key == bindparam("session"), summaries.c.level == 1, summaries.c.state.not_in(FINISHED)
 )
 _NOT_SUMMARISED = (
-    OF_SESSION.where(or_(entries.c.summary_id.is_(None), entries.c.summary_id.in_(_IN_THE_MAKING)))
+    _OF_SESSION.where(or_(entries.c.summary_id.is_(None), entries.c.summary_id.in_(_IN_THE_MAKING)))
     .order_by(entries.c.seq.desc())
     .limit(bindparam("limit"))
 )
@@ -69,25 +83,56 @@ _FIRST_TRACK = (
     .limit(1)
 )
 _NEXT_TRACK = _FIRST_TRACK.where(entries.c.track > bindparam("track"))
-WAITING = (
-    OF_SESSION.where(entries.c.waits.is_(True), CONDITIONS["track"]).order_by(entries.c.seq.desc()).limit(OPEN_HEADS)
+_WAITING = (
+    _OF_SESSION.where(entries.c.waits.is_(True), _CONDITIONS["track"]).order_by(entries.c.seq.desc()).limit(OPEN_HEADS)
 )
 _KINDS = (
     select(entries.c.seq, entries.c.kind)
     .where(
         entries.c.session_key == bindparam("session"),
         entries.c.kind.is_not(None),
-        CONDITIONS["track"],
-        CONDITIONS["after"],
+        _CONDITIONS["track"],
+        _CONDITIONS["after"],
     )
     .order_by(entries.c.seq)
 )
-PINNED = OF_SESSION.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)
+_PINNED = _OF_SESSION.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)
+
+
+def _part(number: int, query: Select[Any]) -> Select[Any]:
+    """The rows of a bounded read, each behind the number of its part."""
+    rows = query.subquery()
+    return select(
+        literal_column(str(number), Integer).label("part"),
+        *(rows.c[column.name] for column in entry_rows.ENTRY_COLUMNS),
+    )
+
+
+def _first_or_last(role: str | None, limit: str, *, newest_first: bool) -> Select[Any]:
+    on_track = _OF_SESSION.where(_CONDITIONS["track"])
+    said = on_track if role is None else on_track.where(entries.c.role == role)
+    return said.order_by(entries.c.seq.desc() if newest_first else entries.c.seq).limit(bindparam(limit))
+
+
+_worked = WORKED_ON.limit(bindparam("worked")).subquery()
+_MUSTS = union_all(
+    _part(0, _first_or_last("user", "goals", newest_first=False)),
+    _part(1, _first_or_last("system", "prompts", newest_first=False)),
+    _part(2, _first_or_last("user", "users", newest_first=True)),
+    _part(3, _first_or_last(None, "newest", newest_first=True)),
+    _part(4, _WAITING),
+    _part(5, _PINNED),
+    _part(6, _OF_SESSION.where(entries.c.track < bindparam("track")).limit(1)),
+    _part(7, _OF_SESSION.where(entries.c.track > bindparam("track")).limit(1)),
+    select(literal_column("8", Integer).label("part"), _worked.c.seq, *(null() for _ in entry_rows.ENTRY_COLUMNS[1:])),
+)
+_PARTS = 9
+"""Eight of messages, and the numbers of those that worked on files."""
 
 
 @cache
 def _bounded(filters: frozenset[str], *, newest_first: bool) -> Select[Any]:
-    query = OF_SESSION.where(*(CONDITIONS[name] for name in sorted(filters - {"limit"})))
+    query = _OF_SESSION.where(*(_CONDITIONS[name] for name in sorted(filters - {"limit"})))
     query = query.order_by(entries.c.seq.desc() if newest_first else entries.c.seq)
     return query.limit(bindparam("limit")) if "limit" in filters else query
 
@@ -130,6 +175,25 @@ def entry_or_again(connection: Connection, row: Row[Any] | Sequence[Any]) -> Ent
         again = entry_rows.entry_again(row, damage.reread)
         damage.note(error)
         return again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MustEntries:
+    """Messages that a context must show, or must not condense; each part in order."""
+
+    opening: tuple[Entry, ...] = ()
+    """System messages that the track began with, and its first user message."""
+    pinned: tuple[Entry, ...] = ()
+    users: tuple[Entry, ...] = ()
+    """The latest user messages."""
+    newest: tuple[Entry, ...] = ()
+    """The latest messages of any role."""
+    waiting: tuple[Entry, ...] = ()
+    """Messages with calls that have no result yet: the latest, as many as a late result may still join."""
+    has_other_tracks: bool = False
+    """Whether the session has messages of other tracks."""
+    worked_on: tuple[int, ...] = ()
+    """`seq`s of the latest messages that worked on files, newest first."""
 
 
 class Moment(NamedTuple):
@@ -269,7 +333,7 @@ class EntryReads(Room):
 
     def waiting_heads(self, ref: SessionRef, *, track: str) -> list[Entry]:
         """Messages with calls that have no result yet, newest first, as many as a late result may still join."""
-        return self._found(ref, WAITING, track=packed(track))
+        return self._found(ref, _WAITING, track=packed(track))
 
     def kinds(self, ref: SessionRef, *, track: str, after: int) -> list[tuple[int, str]]:
         """Number and kind of the messages of a track behind a number that were given a kind, in order."""
@@ -283,4 +347,35 @@ class EntryReads(Room):
 
     def pinned(self, ref: SessionRef) -> list[Entry]:
         """Pinned messages, in order."""
-        return self._found(ref, PINNED)
+        return self._found(ref, _PINNED)
+
+    def required(
+        self, ref: SessionRef, *, track: str, off: frozenset[int], opening: int, users: int, newest: int, worked_on: int
+    ) -> MustEntries:
+        """What must be shown of a track, as if the messages in `off` were not there; pins are those of all tracks.
+
+        At most `opening` system messages before the first user message, `users` of the latest user messages,
+        `newest` of the latest, and the numbers of `worked_on` messages.
+        """
+        most = len(off)
+        limits = {"goals": 1 + most, "prompts": opening, "users": users + most, "newest": newest + most}
+        asked = {"session": ref.key, "track": packed(track), "worked": worked_on} | limits
+        rows: list[list[Any]] = [[] for _ in range(_PARTS)]
+        with self.database.read() as connection:
+            for part, *row in connection.execute(_MUSTS, asked):
+                rows[part].append(row)
+            read = partial(entry_or_again, connection)
+            parts = [sorted(readable(connection, one, read), key=lambda entry: entry.seq) for one in rows[:-1]]
+        *shown, before, behind = parts
+        goals, prompts, asking, latest, waiting, pinned = (
+            [one for one in some if one.seq not in off] for some in shown
+        )
+        return MustEntries(
+            opening=(*(one for one in prompts if goals and one.seq < goals[0].seq), *goals[:1]),
+            pinned=tuple(pinned),
+            users=tuple(asking[-users:] if users else ()),
+            newest=tuple(latest[-newest:] if newest else ()),
+            waiting=tuple(waiting),
+            has_other_tracks=bool(before or behind),
+            worked_on=tuple(sorted((seq for seq, *_ in rows[-1] if isinstance(seq, int)), reverse=True)),
+        )

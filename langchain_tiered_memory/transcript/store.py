@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.sql import rows
-from langchain_tiered_memory.sql.rows import advance_epoch, ensure_session, figures_of, lock_session
+from langchain_tiered_memory.sql.rows import advance_epoch, ensure_session, lock_session
 from langchain_tiered_memory.sql.schema import (
     digest_of,
     entries,
@@ -34,8 +34,7 @@ from langchain_tiered_memory.sql.schema import (
     unpacked,
 )
 from langchain_tiered_memory.transcript.append import DropFacts, any_known, rounds_of, write_round
-from langchain_tiered_memory.transcript.entry_reads import read_named
-from langchain_tiered_memory.transcript.required_reads import RequiredReads
+from langchain_tiered_memory.transcript.entry_reads import EntryReads, read_named
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
 from langchain_tiered_memory.transcript.tombstones import held_back, known_before
 from langchain_tiered_memory.types.drafts import Appended, Incoming
@@ -155,7 +154,7 @@ class OtherTracks:
     """Whether there may be more than were looked at."""
 
 
-class Transcript(RequiredReads):
+class Transcript(EntryReads):
     """Reads and writes messages. Each method is one transaction."""
 
     def __init__(self, database: Database, drop_facts: DropFacts) -> None:
@@ -172,11 +171,7 @@ class Transcript(RequiredReads):
     def head(self, session_id: str, *, track: str, seq: int, ids: Sequence[str] = ()) -> TrackHead | None:
         """How a session stands: as of `find`, with who is asked for (see `TrackHead`) in the same statement.
 
-        Args:
-            session_id: The session.
-            track: The track on which `seq` and `ids` are looked for.
-            seq: Number of a message.
-            ids: Of messages, as many as one `IN (...)` takes.
+        The number and the ids, as many as one `IN (...)` takes, are looked for on the track.
         """
         named = {"track": packed(track), "seq": seq, "digests": [digest_of(one) for one in ids]}
         with self.database.read() as connection:
@@ -184,9 +179,8 @@ class Transcript(RequiredReads):
             if row is None:
                 return None
             last_seq = _last_seq(connection, row)
-        named_id = row["named"]
-        named_id = unpacked(named_id) if named_id is not None else None
-        return TrackHead(ref=rows.session_ref(row), last_seq=last_seq, named=named_id, has_ids=bool(row["has_ids"]))
+        name = rows.unpacked_or_none(row["named"])
+        return TrackHead(ref=rows.session_ref(row), last_seq=last_seq, named=name, has_ids=bool(row["has_ids"]))
 
     def sessions(self, *, user: str | None = None) -> list[SessionRef]:
         """All sessions, or those of one user, oldest first."""
@@ -304,7 +298,7 @@ class Transcript(RequiredReads):
             named = {"session": ref.key, "name": digest_of(name), "epoch": ref.epoch}
             row = connection.execute(_TOKENS_AND_PLAN, named).mappings().one_or_none()
             plan = row["plan"] if row is not None else None
-            tokens = int(figures_of(connection, row)["tokens"]) if row is not None else 0
+            tokens = int(rows.figures_of(connection, row)["tokens"]) if row is not None else 0
         return KeptView(plan=plan, tokens=tokens)
 
     def count_between(

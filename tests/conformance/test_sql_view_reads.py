@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from langchain_tiered_memory.runtime import SqlStore
-    from langchain_tiered_memory.transcript.required_reads import MustEntries
+    from langchain_tiered_memory.transcript.entry_reads import MustEntries
     from langchain_tiered_memory.types.drafts import Incoming
     from langchain_tiered_memory.types.records import SessionRef
 

@@ -82,16 +82,9 @@ class HotCache:
                 self._drop(next(iter(self._contents)))
 
     def note(self, ref: SessionRef, path: str, *, at: float, moment: float) -> tuple[int, bool]:
-        """Have an access wait.
+        """Have an access wait that was at a time, which is this `moment` on the monotonic clock.
 
-        Args:
-            ref: The session.
-            path: The file.
-            at: When it was.
-            moment: The same on the monotonic clock.
-
-        Returns:
-            How many accesses to it wait, and whether it is time to write all of the session down.
+        Returns how many accesses to the file wait, and whether it is time to write all of the session down.
         """
         with self._lock:
             files = self._waiting.setdefault(ref.key, _Session(ref, moment)).files

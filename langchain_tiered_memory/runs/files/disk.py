@@ -90,23 +90,12 @@ class OwnFiles:
 
     @classmethod
     def of(cls, database: Path | None, vectors: Path | None) -> OwnFiles:
-        """Those of one memory.
-
-        Args:
-            database: Its SQLite file, where it has one.
-            vectors: Chroma's folder, where it is another than the one beside the database.
-        """
+        """Those of the memory with this SQLite file, if any, and Chroma's folder, if it is not the one beside that."""
         beside = database.with_name(f"{database.name}.chroma") if database is not None else None
-        folders = [vectors, beside]
-        return cls(_by_any_name([database]), _by_any_name(folders))
+        return cls(_by_any_name([database]), _by_any_name([vectors, beside]))
 
     def has(self, path: Path, found: os.stat_result | None = None) -> bool:
-        """Whether a file is one of them.
-
-        Args:
-            path: Its path, links followed.
-            found: What the file system says of it, where it was looked at.
-        """
+        """Whether a file is one of them, by its path, links followed, or by what the file system says of it."""
         return self._has_name(path) or (found is not None and self._is_same(path, found))
 
     def _has_name(self, path: Path) -> bool:
@@ -381,26 +370,22 @@ def kind_of(path: str, content: bytes) -> str:
 
 def too_large(path: str, size: int, most: int) -> FileTooLargeError:
     """The error for a file that is not kept."""
-    msg = (
+    return FileTooLargeError(
         f"{path!r} has {size:,} bytes, and at most {most:,} are kept of a file: read it in parts, or raise "
         "tiers.largest_bytes"
     )
-    return FileTooLargeError(msg)
 
 
 def _own(place: Place) -> FileRefusedError:
-    msg = f"{str(place)!r} cannot be opened: it is {_OWN}"
-    return FileRefusedError(msg)
+    return FileRefusedError(f"{str(place)!r} cannot be opened: it is {_OWN}")
 
 
 def _gone(place: Place) -> FileGoneError:
-    msg = f"{str(place)!r} is not there, and is not kept"
-    return FileGoneError(msg)
+    return FileGoneError(f"{str(place)!r} is not there, and is not kept")
 
 
 def _refused(place: Place, error: Exception) -> FileRefusedError:
-    msg = f"{str(place)!r} cannot be read: {_reason(error)}"
-    return FileRefusedError(msg)
+    return FileRefusedError(f"{str(place)!r} cannot be read: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:
@@ -413,11 +398,8 @@ def _folders(roots: Sequence[str]) -> list[Path]:
 
 def _place_within(path: str, folders: Sequence[Path]) -> Place | None:
     """Where a path leads, links followed; `None` where that is in none of the folders."""
-    inside = []
-    for folder in folders:
-        place = (folder / path).resolve()
-        if place.is_relative_to(folder):
-            inside.append(place)
+    places = ((folder, (folder / path).resolve()) for folder in folders)
+    inside = [place for folder, place in places if place.is_relative_to(folder)]
     found = next((place for place in inside if place.exists()), inside[0] if inside else None)
     if found is None:
         return None

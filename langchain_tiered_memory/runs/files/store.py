@@ -140,10 +140,7 @@ class KeptFiles(Room):
     def on_disk(self, ref: SessionRef, *, turn: int, most: int) -> list[str]:
         """Paths of files that were read from the disk and are not known to be gone: hot, warm, some of the cold ones.
 
-        Args:
-            ref: The session.
-            turn: The next number gives the next cold ones, and after the last the first again.
-            most: Of them at once.
+        Of these `most` at once: the next `turn` gives the next, and after the last the first again.
         """
         there = and_(
             kept_files.c.session_key == ref.key,
