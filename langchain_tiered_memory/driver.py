@@ -2,10 +2,10 @@
 
 A journey that calls no model is a plain function; its async form is `off_loop(function, ...)`, that of a public
 function `off_loop_function(function)`, of a public verb `off_loop_twin(verb)`. One that does is a *flow*: a generator
-that yields what it waits for (a model's answer, a moment, a step of whoever drives it) and gets the answer sent back
-in. `run` and `arun` drive it; the pattern is that of httpx's auth flows. What happens between two requests blocks, so
-`arun` hands it to langchain-core's `run_in_executor`, which keeps the callback context: neither a store nor a long
-computation stands on the event loop.
+that yields what it waits for (a model's answer, a moment, somebody's method, a step of whoever drives it) and gets the
+answer sent back in. `run` and `arun` drive it; the pattern is that of httpx's auth flows. What happens between two
+requests blocks, so `arun` hands it to langchain-core's `run_in_executor`, which keeps the callback context: neither a
+store nor a long computation stands on the event loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import queue
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
@@ -56,11 +56,21 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MethodCall:
+    """Call a method of somebody else's object, or in `arun` its async form, which has an `a` before its name."""
+
+    of: Any
+    name: str
+    args: tuple[Any, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostCall:
     """A step that only whoever drives the flow can take, such as an agent's own model call."""
 
 
-Request: TypeAlias = ModelCall | Pause | HostCall
+Request: TypeAlias = ModelCall | Pause | MethodCall | HostCall
 Flow: TypeAlias = Generator[Request, Any, T]
 Step: TypeAlias = Callable[[], Request]
 """Goes on with a flow: by what its request was answered with, or by the error."""
@@ -177,6 +187,13 @@ async def _ainvoked(request: ModelCall) -> BaseMessage:
         raise _too_late(request.deadline_seconds) from error
 
 
+async def _acalled(request: MethodCall) -> Any:  # noqa: ANN401 - as the method answers
+    try:
+        return await getattr(request.of, f"a{request.name}")(*request.args, **request.options)
+    except NotImplementedError:  # it has no async form
+        return await off_loop(getattr(request.of, request.name), *request.args, **request.options)
+
+
 def _too_late(seconds: float | None) -> TimeoutError:
     return TimeoutError(f"no answer within {seconds} seconds")
 
@@ -204,6 +221,8 @@ def run(flow: Flow[T], *, stopped: Callable[[], bool] | None = None, take: Calla
             answer: Any = None
             if isinstance(request, Pause):
                 time.sleep(request.seconds)
+            elif isinstance(request, MethodCall):
+                answer = getattr(request.of, request.name)(*request.args, **request.options)
             else:
                 answer = _invoked(request) if isinstance(request, ModelCall) else take(request)
             step = partial(flow.send, answer)
@@ -253,6 +272,8 @@ async def arun(flow: Flow[T], *, take: Callable[[Any], Awaitable[Any]] = _nobody
             answer: Any = None
             if isinstance(request, Pause):
                 await asyncio.sleep(request.seconds)
+            elif isinstance(request, MethodCall):
+                answer = await _acalled(request)
             else:
                 answer = await (_ainvoked(request) if isinstance(request, ModelCall) else take(request))
             step = partial(flow.send, answer)
@@ -285,16 +306,11 @@ def off_loop_function(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T
     return _as_twin_of(call, called)
 
 
-def flow_twin(
-    verb: Verb[Owner, P, T],
-    flow: Callable[[Owner], Callable[..., Flow[T]]],
-    *,
-    take: Callable[[Any], Awaitable[Any]] = _nobody,
-) -> Twin[Owner, P, T]:
+def flow_twin(verb: Verb[Owner, P, T], flow: Callable[[Owner], Callable[..., Flow[T]]]) -> Twin[Owner, P, T]:
     """The async form of a method that drives a flow; `flow` gives what makes it of the method's arguments."""
 
     async def called(self: Owner, /, *args: P.args, **named: P.kwargs) -> T:
-        return await arun(flow(self)(*args, **named), take=take)
+        return await arun(flow(self)(*args, **named))
 
     return _as_twin_of(verb, called)
 

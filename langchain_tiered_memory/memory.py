@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from langchain_tiered_memory.border import checked, checked_verbs
 from langchain_tiered_memory.driver import flow_twin, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
-from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take_out
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Checkpointer,
@@ -397,9 +396,9 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         flow = self.core.forget(
             session_id=session_id, user=user, checkpointer=checkpointer, store=store, namespaces=namespaces
         )
-        return run(flow, take=take_out)
+        return run(flow)
 
-    aforget = flow_twin(forget, lambda self: self.core.forget, take=atake_out)
+    aforget = flow_twin(forget, lambda self: self.core.forget)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish all summaries and vectors that are due, in every session.

@@ -30,7 +30,7 @@ from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages
 from langchain_tiered_memory.summaries.facts.store import FactStore
 from langchain_tiered_memory.summaries.tree.store import Tree
 from langchain_tiered_memory.text.scrubbing import scrubbed
-from langchain_tiered_memory.transcript.file_store import Files
+from langchain_tiered_memory.transcript.entry_reads import Files
 from langchain_tiered_memory.transcript.outbox import Listeners, Outbox
 from langchain_tiered_memory.transcript.store import Transcript
 from langchain_tiered_memory.transcript.tombstones import Tombstones

@@ -12,7 +12,6 @@ from langchain_tiered_memory.context.ledgers import measure
 from langchain_tiered_memory.driver import Flow, flow_twin, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
-from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take_out
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.pages.page import content_of, document
 from langchain_tiered_memory.sessions.record_verbs import RecordVerbs, refuse_whole_session, require_own
@@ -130,9 +129,9 @@ class Session(RecordVerbs, ViewVerbs, ShownHandle, sheet="sessions.session"):
             InvalidInputError: if several other tracks have a message of an id. Nothing was removed.
             StorageError: if the database cannot remove them now. The next call, `doctor`, or the next open finishes it.
         """
-        return run(self._forget(message_ids=message_ids, checkpointer=checkpointer), take=take_out)
+        return run(self._forget(message_ids=message_ids, checkpointer=checkpointer))
 
-    aforget = flow_twin(forget, lambda self: self._forget, take=atake_out)
+    aforget = flow_twin(forget, lambda self: self._forget)
 
     def metrics(self) -> SessionMetrics:
         """Return figures of the session: sizes, costs, ratios. With a scope, only those of this track."""

@@ -70,8 +70,7 @@ def _joined(one: Timing, other: Timing) -> Timing:
 class Monitor:
     """Measures of the run of one session in this process, noted from any thread; `monotonic` gives seconds."""
 
-    def __init__(self, session_id: str, monotonic: Callable[[], float]) -> None:
-        self._session_id = session_id
+    def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._lock = forks.Lock()
         self._counts = Counter[str]()
@@ -115,10 +114,10 @@ class Monitor:
             self._last.setdefault(name, deque(maxlen=_SAMPLES)).append(seconds)
 
     def hear(self, event: Event) -> None:
-        """Keep an event that is an alert of this session, or of the whole memory, and how long a move took."""
+        """Keep an event that is an alert, and how long a move took."""
         if event.name in _MOVES:
             self._add(_MOVES[event.name], event.details["seconds"])
-        elif event.name in ALERTS and event.session_id in (self._session_id, None):
+        else:
             with self._lock:
                 self._alerts.append(RunAlert(at=event.at, name=event.name, reason=event.reason))
 
@@ -144,7 +143,7 @@ class Monitors:
     def of(self, session_id: str) -> Monitor:
         """The one of a session; of sessions the last 200 are remembered."""
         with self._lock:
-            monitor = self._by_session.get(session_id) or Monitor(session_id, self._monotonic)
+            monitor = self._by_session.get(session_id) or Monitor(self._monotonic)
             keep_newest(self._by_session, session_id, monitor, most=_SESSIONS)
             return monitor
 
@@ -153,8 +152,7 @@ class Monitors:
         if event.name not in ALERTS and event.name not in _MOVES:
             return
         with self._lock:
-            named = self._by_session.get(event.session_id) if event.session_id is not None else None
-            heard = list(self._by_session.values()) if event.session_id is None else [named] if named else []
+            heard = [one for name, one in self._by_session.items() if event.session_id in (name, None)]
         for monitor in heard:
             monitor.hear(event)
 
