@@ -15,7 +15,7 @@ from langchain_tiered_memory.sql import encryption, schema
 from langchain_tiered_memory.sql.database import Database
 from langchain_tiered_memory.summaries.facts.reading import fact_id
 from langchain_tiered_memory.types.drafts import Appended, Incoming, Removed, SummaryPlan, Written
-from langchain_tiered_memory.types.records import Draft, Fact, FactKind, PassageDraft, SessionRef, Spent, Summary
+from langchain_tiered_memory.types.records import Draft, Entry, Fact, FactKind, PassageDraft, SessionRef, Spent, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,3 +172,14 @@ def summarised(
 def ids(found: list[Any]) -> list[str]:
     """The ids of entries or summaries."""
     return [one.id for one in found]
+
+
+def pinned(store: SqlStore, ref: SessionRef) -> list[Entry]:
+    """The pinned messages of a session, in order."""
+    return [one for one in store.transcript.entries(ref) if one.pinned]
+
+
+def waiting(store: SqlStore, ref: SessionRef, *, track: str) -> tuple[Entry, ...]:
+    """Messages of a track with calls that have no result yet, in order."""
+    options = {"opening": 1, "users": 1, "newest": 1, "worked_on": 1}
+    return store.transcript.required(ref, track=track, off=frozenset(), **options).waiting

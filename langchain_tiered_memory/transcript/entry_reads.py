@@ -251,10 +251,6 @@ class EntryReads(Room):
             rows = connection.execute(query, {"session": ref.key, **named})
             return [entry_or_again(connection, row) for row in rows]
 
-    def _found(self, ref: SessionRef, query: Select[Any], **named: Any) -> list[Entry]:  # noqa: ANN401 - as `found`
-        with self.database.read() as connection:
-            return found(connection, ref, query, **named)
-
     def _found_by(
         self,
         ref: SessionRef,
@@ -353,10 +349,6 @@ class EntryReads(Room):
         """Every entry of these groups, in order."""
         return self._found_by(ref, _BY_GROUP, "groups", sorted(group_seqs))
 
-    def waiting_heads(self, ref: SessionRef, *, track: str) -> list[Entry]:
-        """Messages with calls that have no result yet, newest first, as many as a late result may still join."""
-        return self._found(ref, _WAITING, track=packed(track))
-
     def kinds(self, ref: SessionRef, *, track: str, after: int) -> list[tuple[int, str]]:
         """Number and kind of the messages of a track behind a number that were given a kind, in order."""
         named = {"session": ref.key, "track": packed(track), "after": after}
@@ -365,11 +357,8 @@ class EntryReads(Room):
 
     def not_summarised(self, ref: SessionRef, *, limit: int) -> list[Entry]:
         """The newest messages that no finished summary stands for, of all tracks, newest first."""
-        return self._found(ref, _NOT_SUMMARISED, limit=limit)
-
-    def pinned(self, ref: SessionRef) -> list[Entry]:
-        """Pinned messages, in order."""
-        return self._found(ref, _PINNED)
+        with self.database.read() as connection:
+            return found(connection, ref, _NOT_SUMMARISED, limit=limit)
 
     def required(
         self, ref: SessionRef, *, track: str, off: frozenset[int], opening: int, users: int, newest: int, worked_on: int

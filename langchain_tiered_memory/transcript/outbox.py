@@ -155,16 +155,15 @@ _KNOWN_NAMES = frozenset(str(name) for name in EventName)
 
 def deliver(runtime: Runtime, event: Event) -> None:
     """Tell an event that a store has written down, and confirm it, unless a listener raised: then it comes again."""
-    ids = [event.id] if runtime.tell(event) else []
-    confirm(runtime, ids)
+    confirm(runtime, [event.id] if runtime.tell(event) else [])
 
 
-def confirm(runtime: Runtime, ids: list[str] | None = None) -> None:
+def confirm(runtime: Runtime, ids: Sequence[str] = ()) -> None:
     """Confirm these events, and those that a later listener was told. Blocking.
 
     Where the database cannot take it now, they are told again by the next open.
     """
-    heard = [*(ids or []), *runtime.listeners.heard_late()]
+    heard = [*ids, *runtime.listeners.heard_late()]
     if heard:
         with suppress(StorageError):
             runtime.store.outbox.confirm(heard)
@@ -188,8 +187,7 @@ class Listeners:
 
     def __init__(self) -> None:
         self._lock = forks.Lock()
-        self._listeners: dict[int, Callable[[Event], object]] = {}
-        self._next = 0
+        self._listeners: dict[object, Callable[[Event], object]] = {}
         self._kept: list[Event] = []
         self._own: list[Callable[[Event], object]] = []
         self._heard_late: set[str] = set()
@@ -212,9 +210,8 @@ class Listeners:
     def add(self, listener: Callable[[Event], object]) -> Callable[[], None]:
         """Tell `listener` of what was kept, and of each event from now on. Returns the function that ends it."""
         with self._lock:
-            number = self._next
-            self._next += 1
-            self._listeners[number] = listener
+            key = object()
+            self._listeners[key] = listener
             kept = list(self._kept)
         for event in kept:
             if _takes(listener, event):
@@ -223,7 +220,7 @@ class Listeners:
 
         def end() -> None:
             with self._lock:
-                self._listeners.pop(number, None)
+                self._listeners.pop(key, None)
 
         return end
 

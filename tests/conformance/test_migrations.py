@@ -38,6 +38,7 @@ from tests.store_builders import (
     plan,
     session_with,
     summarised,
+    waiting,
 )
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def check_kept_content(path: Path, *, number: int) -> None:
     assert len(store.transcript.revisions(ref, "m1")) == 1
     assert [root.text for root in store.tree.roots(ref, limit=9)] == ["kept summary"]
     assert [hit.seq for hit in store.text_index.find(ref, {"word3": 1.0}, limit=9)] == [3]
-    assert ids(store.transcript.waiting_heads(ref, track="main")) == ["call"]
+    assert ids([*waiting(store, ref, track="main")]) == ["call"]
     assert store.plans.calibration("model", "counter") == (1.1, 3)
     assert store.inspection.damaged_text_index() == []
     if number > 1:
@@ -404,7 +405,7 @@ def test_lists_of_unanswered_calls_become_rows_and_late_results_still_join_their
     append(store, session_id, incoming("late", "late", role="tool", answers=call, track=track))
     assert store.transcript.by_id(ref, ["late"])[0].group == seq
     assert seq not in open_calls(store, ref)
-    assert store.transcript.waiting_heads(ref, track=track) == []
+    assert waiting(store, ref, track=track) == ()
     store.database.close()
 
 

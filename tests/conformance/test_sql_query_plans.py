@@ -44,8 +44,6 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "entries by number": lambda s, r, _: s.transcript.by_seq(r, MANY),
     "entries by id": lambda s, r, _: s.transcript.by_id(r, MANY_IDS),
     "groups": lambda s, r, _: s.transcript.groups_of(r, MANY),
-    "unanswered calls": lambda s, r, _: s.transcript.waiting_heads(r, track="main"),
-    "pins": lambda s, r, _: s.transcript.pinned(r),
     "musts": lambda s, r, _: s.transcript.required(
         r, track="main", off=frozenset({2}), opening=3, users=3, newest=3, worked_on=3
     ),

@@ -30,6 +30,7 @@ from tests.store_builders import (
     plan,
     session_with,
     summarised,
+    waiting,
     written,
 )
 
@@ -101,7 +102,7 @@ def test_a_call_whose_result_was_removed_waits_again(store: SqlStore) -> None:
         incoming("1", "r1", answers="a"),
         incoming("2", "r2", answers="b"),
     ).ref
-    assert store.transcript.waiting_heads(ref, track="main") == []
+    assert waiting(store, ref, track="main") == ()
     forget_messages(store, ref, ["r2"])
     assert open_calls(store, ref) == {1: ("b",)}
     append(store, "s", incoming("2 again", "r3", answers="b"))

@@ -14,7 +14,16 @@ from langchain_tiered_memory.runs.store import RunRow
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from tests.conformance.test_sql_query_plans import plans_of
 from tests.run_builders import ODD, checkpoint, outcome, touching
-from tests.store_builders import NOW, append, forget_messages, forget_session, incoming, open_store, session_with
+from tests.store_builders import (
+    NOW,
+    append,
+    forget_messages,
+    forget_session,
+    incoming,
+    open_store,
+    pinned,
+    session_with,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,10 +209,10 @@ def test_a_pin_is_put_back_on_the_track_that_it_was_on(store: SqlStore) -> None:
     store.transcript.set_pin(ref, "1", pinned=False, track="sub")
     store.transcript.set_pin(ref, "1", pinned=True, track="main")
     store.runs.restore(ref, kept, NOW)
-    assert [one.track for one in store.transcript.pinned(ref)] == ["sub"]
+    assert [one.track for one in pinned(store, ref)] == ["sub"]
     old = dataclasses.replace(kept, pinned_seqs=())
     store.runs.restore(ref, old, NOW)
-    assert [one.seq for one in store.transcript.pinned(ref)] == [1], "an id meant the first message while it was unique"
+    assert [one.seq for one in pinned(store, ref)] == [1], "an id meant the first message while it was unique"
 
 
 def test_pins_of_messages_that_are_gone_are_skipped_and_named(store: SqlStore) -> None:
@@ -213,7 +222,7 @@ def test_pins_of_messages_that_are_gone_are_skipped_and_named(store: SqlStore) -
     kept = store.runs.state(ref, newest_finished=5)
     forget_messages(store, ref, ["m1"])
     assert store.runs.restore(ref, kept, NOW)[0] == ("m1",)
-    assert [entry.id for entry in store.transcript.pinned(ref)] == ["m3"]
+    assert [entry.id for entry in pinned(store, ref)] == ["m3"]
 
 
 def test_plans_are_put_back_while_nothing_but_messages_came_since(store: SqlStore) -> None:

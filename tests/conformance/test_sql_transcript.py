@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, NotFoundError
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.schema import packed, storable, unpacked
-from tests.store_builders import NOW, append, claim, ids, incoming, open_calls, open_store, plan, session_with
+from tests.store_builders import (
+    NOW,
+    append,
+    claim,
+    ids,
+    incoming,
+    open_calls,
+    open_store,
+    pinned,
+    plan,
+    session_with,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,7 +117,7 @@ def test_an_id_is_unique_on_its_track_and_may_stand_on_others(store: SqlStore) -
     assert store.transcript.revisions(ref, "1", track="sub") == ['{"content": "on sub"}']
     assert store.transcript.revisions(ref, "1", track="main") == []
     store.transcript.set_pin(ref, "1", pinned=True, track="sub")
-    assert [one.track for one in store.transcript.pinned(ref)] == ["sub"]
+    assert [one.track for one in pinned(store, ref)] == ["sub"]
     with pytest.raises(InvalidInputError, match=r"several tracks.*'main', 'sub'.*not on 'other'"):
         store.transcript.set_pin(ref, "1", pinned=True, track="other")
 
@@ -153,13 +165,13 @@ def test_an_id_that_comes_twice_in_one_call_is_the_message_and_then_its_edit(sto
 def test_a_result_joins_the_group_of_its_call_however_late_and_only_on_its_track(store: SqlStore) -> None:
     append(store, "s", incoming("call", "call", role="assistant", calls=("c1", "c2")), incoming("between", "u"))
     ref = append(store, "s", incoming("elsewhere", "r0", role="tool", answers="c1", track="other")).ref
-    assert ids(store.transcript.waiting_heads(ref, track="main")) == ["call"]
+    assert ids([*waiting(store, ref, track="main")]) == ["call"]
     append(store, "s", incoming("result 1", "r1", role="tool", answers="c1"))
     assert open_calls(store, ref) == {1: ("c2",)}
     append(store, "s", incoming("result 2", "r2", role="tool", answers="c2"))
     assert ids(store.transcript.groups_of(ref, [1])) == ["call", "r1", "r2"]
     assert store.transcript.by_id(ref, ["r0"])[0].group == 3
-    assert store.transcript.waiting_heads(ref, track="main") == []
+    assert waiting(store, ref, track="main") == ()
 
 
 def test_of_two_messages_that_make_the_same_call_the_later_gets_the_result_and_the_earlier_still_waits(
@@ -174,7 +186,7 @@ def test_of_two_messages_that_make_the_same_call_the_later_gets_the_result_and_t
 def test_an_edit_that_drops_a_call_no_longer_waits_for_it(store: SqlStore) -> None:
     ref = append(store, "s", incoming("1", "h", calls=("a", "b")), incoming("r", "r", answers="a")).ref
     append(store, "s", incoming("1 edited", "h", calls=("a",)))
-    assert store.transcript.waiting_heads(ref, track="main") == []
+    assert waiting(store, ref, track="main") == ()
 
 
 def test_reads_filter_by_track_place_and_role(store: SqlStore) -> None:
@@ -206,9 +218,9 @@ def test_a_pin_holds_until_it_is_let_go(store: SqlStore) -> None:
     ref = session_with(store, 3)
     store.transcript.set_pin(ref, "m3", pinned=True)
     store.transcript.set_pin(ref, "m1", pinned=True)
-    assert ids(store.transcript.pinned(ref)) == ["m1", "m3"]
+    assert ids(pinned(store, ref)) == ["m1", "m3"]
     store.transcript.set_pin(ref, "m1", pinned=False)
-    assert ids(store.transcript.pinned(ref)) == ["m3"]
+    assert ids(pinned(store, ref)) == ["m3"]
     moved = store.transcript.find("s")
     assert moved is not None
     assert moved.epoch == 3
@@ -220,7 +232,7 @@ def test_an_edit_keeps_the_pin(store: SqlStore) -> None:
     ref = session_with(store, 1)
     store.transcript.set_pin(ref, "m1", pinned=True)
     append(store, "s", incoming("edited", "m1"))
-    assert ids(store.transcript.pinned(ref)) == ["m1"]
+    assert ids(pinned(store, ref)) == ["m1"]
 
 
 def test_a_session_belongs_to_its_first_user(store: SqlStore) -> None:
@@ -304,9 +316,9 @@ def test_nothing_of_one_session_is_read_through_another(store: SqlStore) -> None
     assert ids(store.transcript.entries(other)) == ["y"]
     assert store.transcript.by_id(other, ["m1", "open"]) == []
     assert ids(store.transcript.by_seq(other, [1, 2, 3])) == ["y"]
-    assert store.transcript.pinned(other) == []
+    assert pinned(store, other) == []
     assert store.transcript.revisions(other, "m2") == []
-    assert store.transcript.waiting_heads(other, track="main") == []
+    assert waiting(store, other, track="main") == ()
     assert store.transcript.entries(other)[0].group == 1
     with pytest.raises(NotFoundError):
         store.transcript.set_pin(other, "m1", pinned=True)

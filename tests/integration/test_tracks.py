@@ -181,5 +181,6 @@ def test_a_checkpoint_and_its_restore_tell_the_tracks_apart() -> None:
         sub.unpin("1")
         report = main.restore(saved.id)
         assert [(one.kind, one.what) for one in report.differences if one.kind.startswith("message")] == []
-        pinned = memory.core.runtime.store.transcript.pinned(memory.core.runtime.store.transcript.find("s"))  # type: ignore[arg-type]
-        assert [one.track for one in pinned] == ["sub"]
+        transcript = memory.core.runtime.store.transcript
+        entries = transcript.entries(transcript.find("s"))  # type: ignore[arg-type]
+        assert [one.track for one in entries if one.pinned] == ["sub"]
