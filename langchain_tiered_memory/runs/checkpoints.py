@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import CheckpointSettings
     from langchain_tiered_memory.types.records import Entry, SessionRef
-    from langchain_tiered_memory.types.runs import CheckpointInfo, FileAccess
+    from langchain_tiered_memory.types.runs import CheckpointInfo
 
 FINISHED_TASKS = 50
 """Finished tasks that a checkpoint names: the pruning rules ask for the last 5."""
@@ -45,6 +45,7 @@ _EMERGENCY = "critical"
 _ROOTS = 400
 _SAVING_ZONES = (Zone.DANGER, Zone.CRITICAL)
 _WITH_CONTENT = ("read", "write")
+_OF_ACCESS = ("path", "operation", "tool", "seq", "at")
 
 
 def checkpoint(
@@ -94,7 +95,7 @@ def checkpoint(
     project_state: dict[str, Any] = {
         "phase": state.phase,
         "given": given,
-        "files": [_access_to_json(one) for one in touched],
+        "files": [{name: getattr(one, name) for name in _OF_ACCESS} for one in touched],
         "unread_files": unread,
         "tiers": {"hot": [], "warm": [], "pinned": []} if alone else runtime.store.kept_files.placed(ref),
     }
@@ -289,10 +290,6 @@ def _newest(
 
 def _identity(entry: Entry) -> dict[str, Any]:
     return {"id": entry.id, "seq": entry.seq, "digest": entry.digest}
-
-
-def _access_to_json(access: FileAccess) -> dict[str, Any]:
-    return {"path": access.path, "operation": access.operation, "tool": access.tool, "seq": access.seq, "at": access.at}
 
 
 def _metrics(runtime: Runtime, ref: SessionRef, track: str | None) -> dict[str, Any]:

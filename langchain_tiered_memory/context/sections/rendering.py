@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.across.searching import search_across
@@ -12,7 +12,7 @@ from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.extensions import SectionQuestion, SectionText
 from langchain_tiered_memory.recall.search import search
 from langchain_tiered_memory.runs.file_list import accessed_files
-from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, is_unchanged, kept_place
+from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, Place, is_unchanged
 from langchain_tiered_memory.summaries.engine.extension_calls import Given
 from langchain_tiered_memory.summaries.rendering import section_block
 from langchain_tiered_memory.text.truncation import most_fitting
@@ -99,12 +99,13 @@ class SectionReads:
         Told by size and time where these prove it, else by the content; a name that somebody gave, which is no path on
         this disk, counts as unchanged.
         """
-        if file.deleted or not PurePath(file.path).is_absolute():
+        path = Path(file.path)
+        if file.deleted or not path.is_absolute():
             return not file.deleted
-        disk, place = self.runtime.store.disk, kept_place(file)
+        disk, place = self.runtime.store.disk, Place(path.parent, path)  # found within the roots when it was read
         try:
             look = disk.look(place)
-            if file.modified_ns not in (None, UNSETTLED_NS) or look.size != file.size:
+            if file.modified_ns not in (None, UNSETTLED_NS) or look[0] != file.size:
                 return is_unchanged(file, look)
             return disk.read(place, most_bytes=file.size, now=self.runtime.now()).checksum == file.checksum
         except (FileGoneError, FileRefusedError):

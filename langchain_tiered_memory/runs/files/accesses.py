@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.bounded import keep_newest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -182,7 +183,7 @@ class Returns:
 
     def __init__(self) -> None:
         self._lock = forks.Lock()
-        self._by_session: OrderedDict[int, _Seen] = OrderedDict()
+        self._by_session: dict[int, _Seen] = {}
 
     def note(self, key: int, *, at: float, distance: int = 0) -> None:
         """Remember that a file was opened again, after `distance` others were; 0 for one that was in hot."""
@@ -213,10 +214,8 @@ class Returns:
         return Rest(max(least, within[_EXCEPTIONS] + 1) if len(within) > _EXCEPTIONS else least)
 
     def _of(self, key: int) -> _Seen:
-        seen = self._by_session.setdefault(key, _Seen())
-        self._by_session.move_to_end(key)
-        if len(self._by_session) > _SESSIONS:
-            self._by_session.popitem(last=False)
+        seen = self._by_session.get(key) or _Seen()
+        keep_newest(self._by_session, key, seen, most=_SESSIONS)
         return seen
 
 

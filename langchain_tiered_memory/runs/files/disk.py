@@ -146,15 +146,6 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What the file system says of a file, without reading it."""
-
-    size: int
-    modified_ns: int
-    """When it was changed, to a millisecond; the digits below differ for another file in its place."""
-
-
-@dataclass(frozen=True, slots=True)
 class Disk:
     """Looks at files and reads them."""
 
@@ -219,8 +210,8 @@ class Disk:
                 unread[path] = _reason(error)
         return found, unread
 
-    def look(self, place: Place) -> Look:
-        """What is there, without reading it.
+    def look(self, place: Place) -> tuple[int, int]:
+        """Size and mark of what is there, without reading it; the mark differs for another file in its place.
 
         Raises:
             FileGoneError: when nothing is there.
@@ -233,7 +224,7 @@ class Disk:
             raise _gone(place) from error
         except (OSError, ValueError) as error:
             raise _refused(place, error) from error
-        return Look(found.st_size, _mark(found))
+        return found.st_size, _mark(found)
 
     def read(self, place: Place, *, most_bytes: int, now: float) -> SeenFile:
         """A file with its content.
@@ -350,15 +341,9 @@ def seen(path: str, content: bytes, *, modified_ns: int | None) -> SeenFile:
     )
 
 
-def kept_place(kept: KeptFile) -> Place:
-    """Where a file is that was read before: its path was found within the roots then."""
-    path = Path(kept.path)
-    return Place(path.parent, path)
-
-
-def is_unchanged(kept: KeptFile, look: Look) -> bool:
-    """Whether size and mark prove that a file is as it is kept."""
-    return not kept.deleted and kept.modified_ns == look.modified_ns and kept.size == look.size
+def is_unchanged(kept: KeptFile, look: tuple[int, int]) -> bool:
+    """Whether size and mark, as `Disk.look` gives them, prove that a file is as it is kept."""
+    return not kept.deleted and (kept.size, kept.modified_ns) == look
 
 
 def kind_of(path: str, content: bytes) -> str:
