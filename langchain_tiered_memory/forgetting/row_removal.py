@@ -106,7 +106,7 @@ class Removal(Room):
     def begun(self) -> list[Begun]:
         """Removals that are not finished, oldest first, each with the keys of the sessions that it has yet to see."""
         query = (
-            select(removals.c.key, removals.c.begun_at, removals.c.erased_at, removal_targets.c.target)
+            select(removals.c.key, removals.c.erased_at, removal_targets.c.target)
             .outerjoin(removal_targets, removal_targets.c.removal == removals.c.key)
             .where(removals.c.finished_at.is_(None))
             .distinct()
@@ -114,8 +114,8 @@ class Removal(Room):
         )
         found: dict[int, Begun] = {}
         with self.database.read() as connection:
-            for key, begun_at, erased_at, target in connection.execute(query):
-                before = found.get(key, Begun(key=key, begun_at=begun_at, is_erased=erased_at is not None))
+            for key, erased_at, target in connection.execute(query):
+                before = found.get(key, Begun(key=key, is_erased=erased_at is not None))
                 found[key] = before if target is None else replace(before, targets=(*before.targets, target))
         return list(found.values())
 

@@ -155,7 +155,6 @@ class Begun:
     """A removal that was begun and is not finished."""
 
     key: int
-    begun_at: float
     targets: tuple[int, ...] = ()
     """Keys of sessions that still have what it is about; none where only traces are left in files or in Chroma."""
     is_erased: bool = False

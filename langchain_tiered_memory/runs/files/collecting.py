@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
@@ -28,9 +28,6 @@ _LOOKED_FOR = 500
 """Cold files that a collection looks for on the disk, besides hot and warm: some 20 ms, and each has its turn."""
 _EARLY_SECONDS = 60.0
 """Between two collections that came early: a run that works on many files stays above the alert."""
-
-
-Strategy: TypeAlias = "Callable[[Runtime, SessionRef], CollectionReport]"
 
 
 def compress_warm(runtime: Runtime, ref: SessionRef) -> CollectionReport:
@@ -60,7 +57,7 @@ def clear_obsolete(runtime: Runtime, ref: SessionRef) -> CollectionReport:
     return CollectionReport(reason="clear_obsolete", moves=_cleared(runtime, ref))
 
 
-STRATEGIES: Mapping[str, Strategy] = {
+STRATEGIES: Mapping[str, Callable[[Runtime, SessionRef], CollectionReport]] = {
     "compress_warm": compress_warm,
     "demote_unused": demote_unused,
     "archive_checkpoints": archive_checkpoints,
