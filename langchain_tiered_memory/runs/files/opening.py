@@ -55,17 +55,17 @@ def _opened(runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str
         place = runtime.store.disk.place(path, roots=roots)
         kept = runtime.store.kept_files.find(ref, str(place))
         found = _found(runtime, place, kept)
-        again = opened_again(runtime, ref, kept, found, pinned=pinned)
-        if again is not None:
-            return again
     except (FileGoneError, FileRefusedError):
-        opened = _given(runtime, ref, path, pinned=pinned)
+        given = runtime.store.kept_files.find(ref, path)  # under this very name
+        opened = None
+        if given is not None and given.modified_ns is None:
+            opened = _enter(runtime, ref, None, _as_kept(given), pinned=pinned)
         if opened is None:
             raise
         return opened
     for _ in range(_ATTEMPTS):
         try:
-            opened = _enter(runtime, ref, found, pinned=pinned)
+            opened = _enter(runtime, ref, kept, found, pinned=pinned)
         except DamagedFileError as error:
             runtime.report(EventName.FILE_DAMAGED, f"{place}: {error}", session_id=ref.session_id, path=str(place))
             if found.deleted:
@@ -74,7 +74,7 @@ def _opened(runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str
             opened = None
         if opened is not None:
             return opened
-        found = _found(runtime, place, None)
+        kept, found = None, _found(runtime, place, None)
     msg = f"{str(place)!r} is not there, and what was kept of it went meanwhile"
     raise FileGoneError(msg)
 
@@ -96,8 +96,7 @@ def keep_file(
     with telemetry.operation("open_file", {telemetry.CONVERSATION: ref.session_id}) as span:
         found = seen(path, said, modified_ns=None)
         kept = runtime.store.kept_files.find(ref, path)
-        opened = opened_again(runtime, ref, kept, found, pinned=pinned)
-        opened = opened or _enter(runtime, ref, found, pinned=pinned)
+        opened = _enter(runtime, ref, kept, found, pinned=pinned)
         if opened is None:  # a content that is brought along is always taken
             msg = f"{path!r} could not be kept"
             raise NotFoundError(msg)
@@ -130,20 +129,18 @@ def _found(runtime: Runtime, place: Place, kept: KeptFile | None) -> SeenFile:
     return found
 
 
-def _given(runtime: Runtime, ref: SessionRef, path: str, *, pinned: bool) -> OpenedFile | None:
-    """A file that somebody gave under this very name, and that the disk has nothing to say of."""
-    kept = runtime.store.kept_files.find(ref, path)
-    if kept is None or kept.modified_ns is not None:
-        return None
-    return _enter(runtime, ref, _as_kept(kept), pinned=pinned)
-
-
 def _as_kept(kept: KeptFile) -> SeenFile:
     names = ("path", "kind", "size", "modified_ns", "checksum", "dependencies")
     return SeenFile(**{name: getattr(kept, name) for name in names})
 
 
-def _enter(runtime: Runtime, ref: SessionRef, found: SeenFile, *, pinned: bool) -> OpenedFile | None:
+def _enter(
+    runtime: Runtime, ref: SessionRef, kept: KeptFile | None, found: SeenFile, *, pinned: bool
+) -> OpenedFile | None:
+    """From memory where it is hot as it was found; `None` where its content is neither kept nor brought along."""
+    again = _opened_again(runtime, ref, kept, found, pinned=pinned)
+    if again is not None:
+        return again
     begun = runtime.monotonic()
     opened = runtime.store.kept_files.open(ref, found, now=runtime.now(), rules=runtime.settings.tiers, pinned=pinned)
     if opened is None:
@@ -194,7 +191,7 @@ def change_tiers(
     return moves
 
 
-def opened_again(
+def _opened_again(
     runtime: Runtime, ref: SessionRef, kept: KeptFile | None, found: SeenFile, *, pinned: bool
 ) -> OpenedFile | None:
     """A file that is in hot as it was found; `None` where something about it has to be written at once."""
