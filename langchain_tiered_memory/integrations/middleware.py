@@ -13,10 +13,10 @@ fall back to, or try once more, is sent what fits its own window.
 from __future__ import annotations
 
 from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.types import Command
 
 from langchain_tiered_memory.border import checked
@@ -24,22 +24,9 @@ from langchain_tiered_memory.driver import arun, off_loop_twin, run
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
 from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
-from langchain_tiered_memory.integrations.agent.model_call import Announcement, notices_of, take_turn
-from langchain_tiered_memory.integrations.agent.reply import (
-    Outgoing,
-    Provider,
-    called_by,
-    has_breakpoints,
-    provider_of,
-    with_tool_breakpoint,
-)
-from langchain_tiered_memory.integrations.agent.request import (
-    changes_of,
-    is_summarised,
-    running_config,
-    schemas_of,
-    stream,
-)
+from langchain_tiered_memory.integrations.agent.model_call import Told, take_turn
+from langchain_tiered_memory.integrations.agent.reply import Outgoing
+from langchain_tiered_memory.integrations.agent.request import changes_of, running_config, schemas_of, stream
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices, unstreamed
 from langchain_tiered_memory.integrations.graph.tracks import place_of
@@ -144,7 +131,6 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         self._name = name
         self._notices = Notices()
         self._user_key = user_key
-        self._cache_hints = cache_hints
         self._choices = Choices(
             max_tokens=max_tokens,
             view=view,
@@ -154,6 +140,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             project_tokens=project_tokens,
             track=track,
             scope=scope,
+            cache_hints=cache_hints,
         )
         if across and not tools:
             msg = "across lets the tool recall look further: it needs tools=True"
@@ -182,17 +169,17 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             return handler(request)
         asked, config = found
 
-        def take(call: Outgoing | Announcement) -> ModelResponse[Any] | None:
+        def take(call: Outgoing | Told) -> ModelResponse[Any] | None:
             if isinstance(call, Outgoing):
                 with watched(config, asked.called):
-                    return _as_response(handler(_replaced(request, call)))
-            for notice in notices_of(call, asked.place, self._notices):
+                    return _as_response(handler(call.request))
+            for notice in call.notices:
                 stream(request, notice)
                 dispatch_custom_event(EVENT_NAME, notice, config=config)
             return None
 
         with unstreamed(config):
-            response, record = run(take_turn(self._memory, asked, self._choices), take=take)
+            response, record = run(take_turn(self._memory, asked, self._notices), take=take)
         return _extended(response, record)
 
     async def awrap_model_call(
@@ -204,17 +191,17 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             return await handler(request)
         asked, config = found
 
-        async def take(call: Outgoing | Announcement) -> ModelResponse[Any] | None:
+        async def take(call: Outgoing | Told) -> ModelResponse[Any] | None:
             if isinstance(call, Outgoing):
                 with watched(config, asked.called):
-                    return _as_response(await handler(_replaced(request, call)))
-            for notice in notices_of(call, asked.place, self._notices):
+                    return _as_response(await handler(call.request))
+            for notice in call.notices:
                 stream(request, notice)
                 await adispatch_custom_event(EVENT_NAME, notice, config=config)
             return None
 
         with unstreamed(config):
-            response, record = await arun(take_turn(self._memory, asked, self._choices), take=take)
+            response, record = await arun(take_turn(self._memory, asked, self._notices), take=take)
         return _extended(response, record)
 
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ANN401 - of any agent
@@ -240,29 +227,17 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         if not held:
             return None
         config = running_config()
-        changes = changes_of(held, request.messages)
         asked = Asked(
+            request=request,
+            choices=self._choices,
             place=place_of(config, self._user_key),
             held=held,
-            changes=changes,
-            system=request.system_message,
+            changes=changes_of(held, request.messages),
             tools=schemas_of(request.tools, request.response_format),
             model=profile_of(request.model),
-            record=branch_in(request.state, MESSAGES_KEY),
             called=CalledModels(),
-            is_summarised=is_summarised(request.state, held, changes.before, changes.behind),
-            projected={key: request.state.get(key) for key in self._choices.project},
-            hints=self._hints(request),
-            calls=called_by(request),
         )
         return asked, config
-
-    def _hints(self, request: ModelRequest[Any]) -> Provider | None:
-        settings = request.model_settings or {}
-        parts = [request.system_message, *request.tools, *request.messages]
-        if not self._cache_hints or "prompt_cache_key" in settings or has_breakpoints(parts, settings):
-            return None
-        return provider_of(request.model)
 
 
 def _last_update(state: Any, record: BranchRecord | None) -> dict[str, Any] | None:  # noqa: ANN401 - of any agent
@@ -276,16 +251,6 @@ def _last_update(state: Any, record: BranchRecord | None) -> dict[str, Any] | No
     if isinstance(last, BaseMessage) and last.id:
         update["messages"] = [last]
     return update or None
-
-
-def _replaced(request: ModelRequest[Any], outgoing: Outgoing) -> ModelRequest[Any]:
-    messages = cast("list[AnyMessage]", outgoing.messages)
-    if outgoing.marks_tools:
-        request = request.override(tools=with_tool_breakpoint(request.tools))
-    if not outgoing.settings:
-        return request.override(messages=messages, system_message=outgoing.system)
-    settings = {**(request.model_settings or {}), **outgoing.settings}
-    return request.override(messages=messages, system_message=outgoing.system, model_settings=settings)
 
 
 def _as_response(answer: Any) -> ModelResponse[Any]:  # noqa: ANN401 - middlewares behind may give any of these

@@ -7,15 +7,14 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain.agents.middleware import ModelRequest
+from langchain.agents.middleware import ModelRequest, ModelResponse, wrap_model_call
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_openai import ChatOpenAI
 
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.agent.reply import called_by
 from langchain_tiered_memory.sessions.last_request import handed_out, keep
 from langchain_tiered_memory.settings import Settings
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
+from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from tests.agent_builders import built, look_up, open_memory, openai_model, said
 from tests.anthropic_server import AnthropicServer, blocks_of
 from tests.call_styles import CALL_STYLES, CallStyle, told
@@ -492,8 +491,16 @@ def is_agents(body: dict[str, Any]) -> bool:
     return BEGINS not in plain_text(body["messages"][-1]["content"])
 
 
-def test_a_condensing_request_is_called_with_what_the_agent_chose_for_its_own() -> None:
-    request = ModelRequest(model=ScriptedModel(), messages=[], tools=[look_up], model_settings={"temperature": 0})
-    called = called_by(request)
-    assert called is not None
-    assert (called.settings, called.tools) == ({"temperature": 0}, (look_up,))
+def test_a_condensing_request_is_called_with_what_the_agent_chose_for_its_own(server: OpenAIServer) -> None:
+    @wrap_model_call
+    def coolly(request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]) -> ModelResponse:
+        return handler(request.override(model_settings={"temperature": 0}))
+
+    model = openai_model(server)
+    with open_memory(model=model, settings=lazily()) as memory:
+        run_agent(memory, model, before=[coolly])
+        found = behind(server)
+        assert found
+        for condensing, agent in found:
+            same_request(condensing, agent)
+            assert condensing.body["temperature"] == 0

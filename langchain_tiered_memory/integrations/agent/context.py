@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.request import with_learnt_window
@@ -11,21 +11,21 @@ from langchain_tiered_memory.driver import Flow, each_step
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import Aside, CalledModels, aside_of, stepped
-from langchain_tiered_memory.integrations.agent.request import ViewChanges, warn_of_summaries
+from langchain_tiered_memory.integrations.agent.request import ViewChanges, is_summarised, warn_of_summaries
 from langchain_tiered_memory.integrations.graph.branches import named, off_branch
 from langchain_tiered_memory.integrations.graph.client_resends import stored_of
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
 from langchain_tiered_memory.integrations.graph.tracks import Line, Place, line_of_agent, session_at
+from langchain_tiered_memory.integrations.state import BranchRecord, branch_in
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 from langchain_tiered_memory.sessions.last_request import epoch_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_core.messages import BaseMessage, SystemMessage
+    from langchain.agents.middleware.types import ModelRequest
+    from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.integrations.agent.reply import ModelCalled, Provider
-    from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.arguments import Scope
@@ -49,36 +49,29 @@ class Choices:
     project: tuple[str, ...]
     project_tokens: int
     track: str | None
-    scope: Scope | None = None
+    scope: Scope | None
     """What of the session its contexts may show; `None`: as its place in the graph says."""
+    cache_hints: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A request as the journey sees it."""
 
+    request: ModelRequest[Any]
+    choices: Choices
     place: Place
     held: Sequence[BaseMessage]
     """The messages of the state."""
     changes: ViewChanges
-    system: SystemMessage | None
     tools: Sequence[Any]
+    """All that it sends as schemas."""
     model: ModelProfile
     """What the request's model tells of itself."""
-    record: BranchRecord | None
-    """How the state's messages stood to the transcript at the last call."""
     called: CalledModels
     """Which models were really called for it."""
-    is_summarised: bool = False
-    """Whether another middleware puts summaries of its own in the place of messages."""
     alone: bool = False
     """Whether the messages are a conversation of their own, which is shown nothing of other tracks."""
-    projected: dict[str, Any] = field(default_factory=dict)
-    """Chosen keys of the state."""
-    hints: Provider | None = None
-    """Whose models are told what of the request comes again."""
-    calls: ModelCalled | None = None
-    """What the request calls, and how."""
 
     def under_ids(self, held: Sequence[BaseMessage], known: Sequence[BaseMessage]) -> Asked:
         """The same with `known` in the place of the state's messages `held`, one for one."""
@@ -109,14 +102,16 @@ class Prepared:
     """The session's, where the request is kept for condensing behind it."""
 
 
-def prepared_for(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[Prepared]:
+def prepared_for(memory: TieredMemory, asked: Asked) -> Flow[Prepared]:
     """Remember what is new of the state's messages, and make a context for them."""
-    if asked.is_summarised:
+    state, choices, changes = asked.request.state, asked.choices, asked.changes
+    if is_summarised(state, asked.held, changes.before, changes.behind):
         warn_of_summaries(memory.core.runtime, asked.place.session_id)
+    record = branch_in(state, MESSAGES_KEY)
     session, line, held = _placed(
-        memory, asked.place, asked.held, record=asked.record, track=choices.track, scope=choices.scope
+        memory, asked.place, asked.held, record=record, track=choices.track, scope=choices.scope
     )
-    journey = _on_track(session, held, asked, choices, line=line)
+    journey = _on_track(session, held, asked, record=record, line=line)
     return (yield from each_step(journey, session.core.runtime.store.database.snapshot))
 
 
@@ -160,10 +155,10 @@ def _placed(
 
 
 def _on_track(
-    session: Session, held: list[BaseMessage], asked: Asked, choices: Choices, *, line: Line
+    session: Session, held: list[BaseMessage], asked: Asked, *, record: BranchRecord | None, line: Line
 ) -> Flow[Prepared]:
     runtime = session.core.runtime
-    found = found_on(session, asked.place, line, held, record=asked.record, messages_key=MESSAGES_KEY)
+    found = found_on(session, asked.place, line, held, record=record, messages_key=MESSAGES_KEY)
     asked = asked.under_ids(held, found.messages)
     record = found.remembered()
     asked = replace(asked, alone=found.is_alone)
@@ -171,20 +166,20 @@ def _on_track(
     if asked.changes.left_out:  # by other middlewares: for this request they are as if on another branch
         gone = stored_of(session, [one for one in asked.held if one.id in asked.changes.left_out])
         off = (off or frozenset()) | {entry.seq for entry in gone.values()}
-    room = _room_aside(runtime, asked, choices)
+    room = _room_aside(runtime, asked)
     told = with_learnt_window(runtime, asked.model)
     aside = aside_of(runtime, session, told.name)
-    most = _most_tokens(runtime, told, choices, room + aside.tokens)
-    model = asked.calls.model if asked.calls is not None else None
-    epoch = epoch_of(runtime, session.session_id, model) if model is not None else None
+    most = _most_tokens(runtime, told, asked.choices, room + aside.tokens)
+    is_kept = asked.request.response_format is None
+    epoch = epoch_of(runtime, session.session_id, asked.request.model) if is_kept else None
     try:
-        context = yield from context_of(session, asked, choices, max_tokens=most, off=off, model=told)
+        context = yield from context_of(session, asked, max_tokens=most, off=off, model=told)
     except BudgetError:
         if not aside.tokens:
             raise
         # What others added may be gone by now, and what they add is theirs to answer for: let the provider decide.
-        most = _most_tokens(runtime, told, choices, room)
-        context = yield from context_of(session, asked, choices, max_tokens=most, off=off, model=told)
+        most = _most_tokens(runtime, told, asked.choices, room)
+        context = yield from context_of(session, asked, max_tokens=most, off=off, model=told)
     return Prepared(
         session=session,
         asked=asked,
@@ -199,30 +194,22 @@ def _on_track(
 
 
 def context_of(
-    session: Session,
-    asked: Asked,
-    choices: Choices,
-    *,
-    max_tokens: int | None,
-    off: frozenset[int] | None,
-    model: ModelProfile | None = None,
+    session: Session, asked: Asked, *, max_tokens: int | None, off: frozenset[int] | None, model: ModelProfile
 ) -> Flow[Context]:
-    """The context of a request within `max_tokens`; `model` is its model where its learnt window was read already."""
-    return (
-        yield from session.core.context(
-            None if choices.recall else "",
-            max_tokens=max_tokens,
-            system=asked.system,
-            tools=asked.tools,
-            model=model or asked.model,
-            view=choices.view,
-            profile=choices.profile,
-            off=off,
-            alone=asked.alone,
-            langgraph_checkpoint_id=asked.place.checkpoint_id,
-            complete=True,
-            reworded=frozenset(asked.changes.edits),
-        )
+    """The context of a request within `max_tokens`."""
+    return session.core.context(
+        None if asked.choices.recall else "",
+        max_tokens=max_tokens,
+        system=asked.request.system_message,
+        tools=asked.tools,
+        model=model,
+        view=asked.choices.view,
+        profile=asked.choices.profile,
+        off=off,
+        alone=asked.alone,
+        langgraph_checkpoint_id=asked.place.checkpoint_id,
+        complete=True,
+        reworded=frozenset(asked.changes.edits),
     )
 
 
@@ -243,11 +230,11 @@ def _most_tokens(runtime: Runtime, told: ModelProfile, choices: Choices, room: i
     return max(budget_of(wished, told, settings=runtime.settings).max_tokens - room, 1)
 
 
-def _room_aside(runtime: Runtime, asked: Asked, choices: Choices) -> int:
+def _room_aside(runtime: Runtime, asked: Asked) -> int:
     """Tokens of what is put beside the context, in steps."""
     count = runtime.counter.count_message
     changes = asked.changes
     added = sum(count(message) for message in (*changes.before, *changes.behind))
     held = {message.id: message for message in asked.held if message.id in changes.edits}
     added += sum(max(count(edit) - count(held[key]), 0) for key, edit in changes.edits.items())
-    return stepped(added) + (choices.project_tokens if choices.project else 0)
+    return stepped(added) + (asked.choices.project_tokens if asked.choices.project else 0)

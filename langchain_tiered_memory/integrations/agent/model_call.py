@@ -15,7 +15,7 @@ from langchain_tiered_memory.driver import Flow, HostCall
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import aside_of, keep_aside, measured, unseen_in
-from langchain_tiered_memory.integrations.agent.context import Asked, Choices, Prepared, context_of, prepared_for
+from langchain_tiered_memory.integrations.agent.context import Asked, Prepared, context_of, prepared_for
 from langchain_tiered_memory.integrations.agent.reply import keep_request, outgoing_of
 from langchain_tiered_memory.integrations.graph.client_resends import ids_of, stored_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices
@@ -27,48 +27,45 @@ from langchain_tiered_memory.models.window_budget import confirm_window, learn_w
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.integrations.graph.tracks import Place
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.types.outcomes import GuardReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Announcement(HostCall):
-    """Tell the caller what the guard did, or that a request overflowed."""
+class Told(HostCall):
+    """Tell the caller what the guard did, or that a request overflowed: in plain JSON."""
 
-    report: GuardReport | None
-    track: str
-    overflow: dict[str, Any] | None = None
+    notices: Sequence[dict[str, Any]]
 
 
-def take_turn(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[tuple[Any, BranchRecord]]:
+def take_turn(memory: TieredMemory, asked: Asked, notices: Notices) -> Flow[tuple[Any, BranchRecord]]:
     """Remember what is new, and call the model with a context: its response, and how the state's messages stand.
 
     Raises:
         TieredMemoryError: when the messages cannot be stored, or no context can be made.
         Exception: whatever the model raises, as it is; a request that overflowed is tried once more, smaller.
     """
-    prepared = yield from prepared_for(memory, asked, choices)
-    yield Announcement(report=prepared.context.guard, track=prepared.session.track)
-    outgoing = outgoing_of(memory, choices, prepared)
+    prepared = yield from prepared_for(memory, asked)
+    session = prepared.session
+    named = {"session_id": session.session_id, "track": session.track}
+    yield Told(notices=notices.of(prepared.context.guard, **named))
+    outgoing = outgoing_of(prepared)
     try:
         response = yield outgoing
     except Exception as error:
         if not is_overflow(error):
             raise
-        overflow = {"refused_tokens": prepared.context.tokens}
+        overflow = {"type": EVENT_NAME, **named, "event": "overflow", "refused_tokens": prepared.context.tokens}
         try:
-            prepared = yield from _smaller(memory, choices, prepared, error, outgoing.all)
+            prepared = yield from _smaller(prepared, error, outgoing.all)
         except BudgetError as too_small:
             raise error from too_small
         overflow["retry_tokens"] = prepared.context.tokens
-        yield Announcement(report=None, track=prepared.session.track, overflow=overflow)
-        yield Announcement(report=prepared.context.guard, track=prepared.session.track)
-        outgoing = outgoing_of(memory, choices, prepared)
+        yield Told(notices=[overflow, *notices.of(prepared.context.guard, **named)])
+        outgoing = outgoing_of(prepared)
         response = yield outgoing
-    _learn(memory, prepared, response.result, outgoing.all)
-    keep_request(memory, prepared, response.result, outgoing)
+    _learn(prepared, response.result, outgoing.all)
+    keep_request(prepared, response.result, outgoing)
     return _as_new(prepared, response), prepared.record
 
 
@@ -93,22 +90,10 @@ def _as_new(prepared: Prepared, response: Any) -> Any:  # noqa: ANN401 - LangCha
     return replace(response, result=result)
 
 
-def notices_of(told: Announcement, place: Place, notices: Notices) -> list[dict[str, Any]]:
-    """What the caller is told, in plain JSON."""
-    found: list[dict[str, Any]] = []
-    if told.overflow is not None:
-        named = {"type": EVENT_NAME, "session_id": place.session_id, "track": told.track}
-        found.append(named | {"event": "overflow"} | told.overflow)
-    if told.report is not None:
-        found += notices.of(told.report, session_id=place.session_id, track=told.track)
-    return found
-
-
-def _smaller(
-    memory: TieredMemory, choices: Choices, prepared: Prepared, error: Exception, sent: Sequence[BaseMessage]
-) -> Flow[Prepared]:
+def _smaller(prepared: Prepared, error: Exception, sent: Sequence[BaseMessage]) -> Flow[Prepared]:
     """Learn what the refusal tells of the window and of what others add, and assemble again, strictly smaller."""
-    runtime, asked, session = memory.core.runtime, prepared.asked, prepared.session
+    asked, session = prepared.asked, prepared.session
+    runtime = session.core.runtime
     told, window = overflow_in(error), prepared.context.guard.window
     _, behind = measured(runtime, prepared, sent, asked.tools)
     beside = prepared.room + behind
@@ -126,24 +111,23 @@ def _smaller(
         most = min(most, told.limit_tokens - window.reserved_tokens - unseen - beside)
     else:  # where others take most of the room, little can be saved here: half of ours is tried all the same
         most = max(most, prepared.context.tokens // 2)
-    context = yield from context_of(session, asked, choices, max_tokens=max(most, 1), off=prepared.off)
+    context = yield from context_of(session, asked, max_tokens=max(most, 1), off=prepared.off, model=asked.model)
     return replace(prepared, context=context)
 
 
-def _learn(
-    memory: TieredMemory, prepared: Prepared, answer: Sequence[BaseMessage], sent: Sequence[BaseMessage]
-) -> None:
+def _learn(prepared: Prepared, answer: Sequence[BaseMessage], sent: Sequence[BaseMessage]) -> None:
     """Learn from an answer what others added to its request, and whether a learnt window is larger than was thought.
 
     Some messages of an answer report the provider's own count of the request; `sent` is the request, system prompt
     included.
     """
-    runtime, asked, session = memory.core.runtime, prepared.asked, prepared.session
+    asked, session = prepared.asked, prepared.session
+    runtime = session.core.runtime
     name = asked.model.name
     usages = [getattr(message, "usage_metadata", None) or {} for message in answer]
     took = max((int(usage.get("input_tokens") or 0) for usage in usages), default=0)
     raw_tokens, behind = measured(runtime, prepared, sent, asked.tools)
-    memory.core.note_sent(session.session_id, session.track, raw_tokens)
+    session.core.engine.note_sent(session.session_id, session.track, raw_tokens)
     if asked.called.last(name) != name:
         return
     before = aside_of(runtime, session, name)
