@@ -35,7 +35,7 @@ from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.sessions.file_run import Run
@@ -81,60 +81,43 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
         if max_tokens < _LEAST_TOKENS:
             msg = f"FileRunMiddleware: max_tokens is {max_tokens}: a page of a file needs at least {_LEAST_TOKENS}"
             raise SettingsError(msg)
-        self._runs = _Runs(memory, roots=roots, critical=critical, track=track, user_key=user_key)
-        counter = memory.core.runtime.counter
-        self.tools = [_open_file_tool(self._runs.of, max_tokens=max_tokens, count=counter.count_text)]
+        self._memory = memory
+        self._user_key = user_key
+        self._wanted: dict[str, Any] = {"roots": roots, "critical": critical, "track": track}
+        self._lock = forks.Lock()
+        self._begun: dict[tuple[str, str | None], Run] = {}
+        count = memory.core.runtime.counter.count_text
+        self.tools = [_open_file_tool(self._run, max_tokens=max_tokens, count=count)]
 
     def before_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - of any agent
         """Take up the session's run, or begin one: load what is critical."""
         del state, runtime
-        self._runs.taken_up(ensure_config())
+        config = ensure_config()
+        place = place_of(config, self._user_key)
+        run = _new_run(self._memory, place, self._wanted).resume()
+        with self._lock:
+            keep_newest(self._begun, (place.session_id, place.user), run, most=_RUNS_REMEMBERED)
 
     abefore_agent = off_loop_twin(before_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
     def after_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - as above
         """Leave it to the next call: do what is due, save what is known of it."""
         del state, runtime
-        self._runs.let_go(ensure_config()).pause()
+        self._run(ensure_config(), is_over=True).pause()
 
     aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
-
-class _Runs:
-    """The runs of a middleware, by session and user; of the last 100 the alerts and times are remembered."""
-
-    def __init__(self, memory: TieredMemory, *, user_key: str, **wanted: Any) -> None:  # noqa: ANN401 - of a run
-        self._memory = memory
-        self._user_key = user_key
-        self._wanted = wanted
-        self._lock = forks.Lock()
-        self._begun: dict[tuple[str, str | None], Run] = {}
-
-    def of(self, config: RunnableConfig) -> Run:
-        """The run that was begun, or one that nobody began: the files are the same."""
-        return self._known(config, self._begun.get)
-
-    def taken_up(self, config: RunnableConfig, *, anew: bool = False) -> Run:
-        """The session's run, gone on with where there is one; `anew`: in its place."""
+    def _run(self, config: RunnableConfig, *, is_over: bool = False) -> Run:
+        """The run that was taken up, or one that nobody began: the files are the same."""
         place = place_of(config, self._user_key)
-        run = self._new(place)
-        run = run.start() if anew else run.resume()
+        key = (place.session_id, place.user)
         with self._lock:
-            keep_newest(self._begun, (place.session_id, place.user), run, most=_RUNS_REMEMBERED)
-        return run
+            begun = self._begun.pop(key, None) if is_over else self._begun.get(key)
+        return begun if begun is not None else _new_run(self._memory, place, self._wanted)
 
-    def let_go(self, config: RunnableConfig) -> Run:
-        """The run that was taken up, for whoever leaves or ends it; else what there is of it."""
-        return self._known(config, lambda key: self._begun.pop(key, None))
 
-    def _known(self, config: RunnableConfig, look: Callable[[tuple[str, str | None]], Run | None]) -> Run:
-        place = place_of(config, self._user_key)
-        with self._lock:
-            begun = look((place.session_id, place.user))
-        return begun if begun is not None else self._new(place)
-
-    def _new(self, place: Place) -> Run:
-        return self._memory.run(place.session_id, user=place.user, background=False, **self._wanted)
+def _new_run(memory: TieredMemory, place: Place, wanted: Mapping[str, Any]) -> Run:
+    return memory.run(place.session_id, user=place.user, background=False, **wanted)
 
 
 @checked(SettingsError)
@@ -157,11 +140,11 @@ def start_run_node(
         user_key: As for `FileRunMiddleware`.
         name: The node's name, if `add_node` gets none.
     """
+    wanted = {"roots": roots, "critical": critical}
 
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
         del state
-        runs = _Runs(opened(memory), roots=roots, critical=critical, user_key=user_key)
-        runs.taken_up(config, anew=True).tend()
+        _new_run(opened(memory), place_of(config, user_key), wanted).start().tend()
         return Done(update={})
 
     return MemoryNode(name, at_once(journey))
@@ -178,13 +161,12 @@ def end_run_node(
 
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
         del state
-        _Runs(opened(memory), roots=roots, user_key=user_key).let_go(config).end()
+        _new_run(opened(memory), place_of(config, user_key), {"roots": roots}).end()
         return Done(update={})
 
     return MemoryNode(name, at_once(journey))
 
 
-NAME = "open_file"
 _DESCRIPTION = (
     "Open a text file of the project and show it from a line on. A file that did not change since you opened it is not "
     "shown twice: you are told where it stands in this conversation, and `again` shows it once more."
@@ -226,7 +208,7 @@ def _open_file_tool(
     return StructuredTool.from_function(
         func=open_file,
         coroutine=off_loop_function(open_file),
-        name=NAME,
+        name="open_file",
         description=_DESCRIPTION,
         args_schema=OpenFileInput,
     )
