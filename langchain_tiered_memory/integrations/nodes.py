@@ -37,9 +37,16 @@ from langchain_tiered_memory.integrations.graph.memory_node import (
     checkpoint_run,
     model_input,
 )
-from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, assembled, handover_of, plan_of
-from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in, opened, write_turn
-from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, part_of, update_with
+from langchain_tiered_memory.integrations.graph.node_cache import (
+    Handover,
+    ModelCall,
+    assembled,
+    call_of,
+    handover_of,
+    plan_of,
+)
+from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in, write_turn
+from langchain_tiered_memory.integrations.state import branch_in, part_of, update_with
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
     Name,
@@ -92,7 +99,7 @@ def remember_node(
     wiring = Wiring(messages_key=None if keys else messages_key, track=track, user_key=user_key)
 
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
-        found = found_in(opened(memory), wiring, state, config)
+        found = found_in(memory, wiring, state, config)
         if keys:
             written = write_turn(found.session, state, config, keys, kind=kind, task=task)
             return Done(update=update_with(remembered=written))
@@ -128,13 +135,12 @@ def condense_node(
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
-        there = opened(memory)
-        found = found_in(there, wiring, state, config)
+        found = found_in(memory, wiring, state, config)
         found.session.core.check_owner()
         record = found.remembered()
-        report = yield from there.core.flush(found.session.session_id, timeout)
+        report = yield from found.session.core.flush(timeout)
         figures = {"summaries": report.summaries, "vectors": report.vectors, "pending": report.pending}
-        return Done(update=update_with(messages_key, _listed(record, wiring), condensed=figures))
+        return Done(update=update_with(messages_key, record, condensed=figures))
 
     return MemoryNode(name, journey)
 
@@ -183,10 +189,10 @@ def context_node(
     call, handover, wiring = _announced(memory, asked | {"profile": profile, "scope": scope} | wires, "context_node")
 
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
-        found = found_in(opened(memory), wiring, state, config)
+        found = found_in(memory, wiring, state, config)
         made = yield from assembled(found, call, handover)
         plan = plan_of(call, wiring, found, made.context, config=config, name=name)
-        return Done(update=update_with(messages_key, _listed(made.record, wiring), **plan), notices=made.notices)
+        return Done(update=update_with(messages_key, made.record, **plan), notices=made.notices)
 
     return MemoryNode(name, journey)
 
@@ -207,7 +213,7 @@ def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[Co
     call, handover, wiring = _announced(memory, asked, "guard_node")
 
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
-        found = found_in(opened(memory), wiring, state, config)
+        found = found_in(memory, wiring, state, config)
         made = yield from assembled(found, call, handover)
         report, outcome = made.context.guard, made.context.guard.outcome
         figures = {
@@ -224,22 +230,16 @@ def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[Co
             "checkpoint_id": report.checkpoint_id,
             "langgraph_checkpoint_id": found.place.checkpoint_id,
         }
-        update = update_with(wiring.messages_key, _listed(made.record, wiring), guard=figures)
+        update = update_with(wiring.messages_key, made.record, guard=figures)
         return Done(update=update, notices=made.notices)
 
     return MemoryNode(name, journey)
 
 
-def _listed(record: BranchRecord, wiring: Wiring) -> BranchRecord | None:
-    """The record, where there is a list for it to be about."""
-    return record if wiring.messages_key is not None else None
-
-
 def _announced(memory: MemorySource, given: Mapping[str, Any], where: str) -> tuple[ModelCall, Handover, Wiring]:
     """A model's call, known to the nodes behind by its fingerprint; where contexts for it are handed on; the wiring."""
     check_known_view(where, memory, given.get("view", "default"))
-    asked = {name: value for name, value in given.items() if name not in WIRES}
-    call, handover = ModelCall(**asked | {"tools": tuple(given.get("tools", ()))}), handover_of(memory)
+    call, handover = call_of({name: value for name, value in given.items() if name not in WIRES}), handover_of(memory)
     handover.announce(call)
     return call, handover, Wiring(**{name: given[name] for name in WIRES if name in given})
 
@@ -288,15 +288,15 @@ def evict_node(
                 "mix TieredState into the graph's state, and put remember_node before evict_node"
             )
             raise InvalidInputError(msg)
-        found = found_in(opened(memory), wiring, state, config)
+        found = found_in(memory, wiring, state, config)
         if len(found.messages) <= at_messages:
             return Done(update={})
         found.session.core.check_owner()
-        moved = archive_branch(found.session, found.messages, found.remembered(), keep_messages=keep_messages)
-        figures = {"moved": len(moved.ids), "withheld": len(moved.withheld)}
-        update = update_with(messages_key, moved.record, evicted=figures)
-        if moved.ids:
-            update[messages_key] = without(frozenset(moved.ids), part_of(state, messages_key), messages_key, config)
+        record = found.remembered()
+        ids, record, withheld = archive_branch(found.session, found.messages, record, keep_messages=keep_messages)
+        update = update_with(messages_key, record, evicted={"moved": len(ids), "withheld": withheld})
+        if ids:
+            update[messages_key] = without(ids, part_of(state, messages_key), messages_key, config)
         return Done(update=update)
 
     return MemoryNode(name, at_once(journey))

@@ -25,8 +25,6 @@ _MAX_SPANS = 16
 """Up to so many runs of numbers are written as such, for people to read."""
 STATE_KEY = "tiered_memory"
 STATE_VERSION = 1
-_MIGRATIONS: tuple[Any, ...] = ()
-"""Step n brings state version n to n + 1. Append only: checkpoints keep old states for good."""
 _SAID_BESIDE = ("type", "name", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")
 
 
@@ -92,8 +90,6 @@ class ArchivedPart:
     last_id: str
     """Its id, as the transcript has it; empty when it was forgotten since."""
     count: int
-    digest: str
-    """Over the ids of all that were moved, in order."""
     off: Numbers = field(default_factory=Numbers)
     """Those up to `seq` that were not moved: other branches, and what stays in state."""
 
@@ -144,7 +140,8 @@ class BranchRecord:
         fields = dict(written)
         archived = fields.get("archived")
         if archived is not None:
-            fields["archived"] = ArchivedPart(**{**archived, "off": Numbers.from_json(archived["off"])})
+            known = {name: archived[name] for name in ("seq", "last_id", "count")}
+            fields["archived"] = ArchivedPart(**known, off=Numbers.from_json(archived["off"]))
         return cls(**fields | {"forgotten": tuple(fields.get("forgotten", ()))})
 
 
@@ -169,7 +166,7 @@ class TieredState(TypedDict, total=False):
 
 
 def current(written: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a state's key holds, brought to the present version; empty where nothing was written yet."""
+    """What a state's key holds; empty where nothing was written yet."""
     if not written:
         return {}
     version = written.get("v") if isinstance(written, Mapping) else None
@@ -179,23 +176,20 @@ def current(written: Mapping[str, Any] | None) -> dict[str, Any]:
     if version > STATE_VERSION:
         msg = f"this graph state was written by a later langchain-tiered-memory (state version {version}): upgrade it"
         raise InvalidInputError(msg)
-    found = dict(written)
-    for step in _MIGRATIONS[version - 1 :]:
-        found = step(found)
-    return found
+    return dict(written)
 
 
-def branch_in(state: object, messages_key: str | None) -> BranchRecord | None:
+def branch_in(state: object, messages_key: str) -> BranchRecord | None:
     """The record of a message list; `None` where it was not remembered yet."""
-    written = current(part_of(state, STATE_KEY)).get("branches", {}).get(messages_key or "")
+    written = current(part_of(state, STATE_KEY)).get("branches", {}).get(messages_key)
     return BranchRecord.from_json(written) if written is not None else None
 
 
 def update_with(messages_key: str | None = None, record: BranchRecord | None = None, **parts: object) -> dict[str, Any]:
-    """A state update for the key: the record of a branch and further parts in JSON."""
+    """A state update for the key: the record of a branch, where there is a list, and further parts in JSON."""
     value: dict[str, Any] = {"v": STATE_VERSION, **parts}
-    if record is not None:
-        value["branches"] = {messages_key or "": record.to_json()}
+    if messages_key is not None and record is not None:
+        value["branches"] = {messages_key: record.to_json()}
     return {STATE_KEY: value}
 
 

@@ -6,14 +6,14 @@ stays in state, and the reason is reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 
 from langchain_tiered_memory.errors import InvalidInputError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.graph.branches import chained, off_seqs
+from langchain_tiered_memory.integrations.graph.branches import off_branch
 from langchain_tiered_memory.integrations.graph.client_resends import stored_of
 from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, Numbers, digests_of
 from langchain_tiered_memory.messages.codec import decode, encode
@@ -28,27 +28,17 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Entry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """What may leave the state, and how the rest then stands to the transcript."""
-
-    ids: tuple[str, ...]
-    """Of messages that are in state, verified in the archive."""
-    record: BranchRecord
-    withheld: dict[str, str]
-    """Why others stay, by id."""
-
-
 def archive_branch(
     session: Session, messages: Sequence[BaseMessage], record: BranchRecord, *, keep_messages: int
-) -> Moved:
+) -> tuple[frozenset[str], BranchRecord, int]:
     """Choose and verify what leaves the state: of its list, all of it remembered, the newest `keep_messages` stay.
 
-    `record` is as `keep_branch` just gave it.
+    `record` is as `keep_branch` just gave it. Gives the ids of what may leave, how the rest then stands to the
+    transcript, and how many others could not be verified.
     """
     candidates = _candidates(messages, keep_messages)
     if not candidates:
-        return Moved(ids=(), record=record, withheld={})
+        return frozenset(), record, 0
     stored = stored_of(session, candidates)
     redact = session.core.runtime.settings.redact
     withheld = {
@@ -65,13 +55,14 @@ def archive_branch(
             message_ids=list(withheld)[:20],
         )
     if not moved:
-        return Moved(ids=(), record=record, withheld=withheld)
+        return frozenset(), record, len(withheld)
     gone = [stored[str(one.id)] for one in moved]
+    ids = frozenset(str(one.id) for one in moved)
+    left = [one for one in messages if one.id not in ids]
+    digest, said = digests_of(left)
     part = _part(session, messages, record, gone)
-    left = [one for one in messages if one.id not in {other.id for other in moved}]
-    ids, said = digests_of(left)
-    after = replace(record, count=len(left), ids=ids, said=said, archived=part)
-    return Moved(ids=tuple(str(one.id) for one in moved), record=after, withheld=withheld)
+    after = replace(record, count=len(left), ids=digest, said=said, archived=part)
+    return ids, after, len(withheld)
 
 
 def _candidates(messages: Sequence[BaseMessage], keep_messages: int) -> list[BaseMessage]:
@@ -133,17 +124,13 @@ def _part(
         reach, last_id = before.seq, before.last_id
     else:
         reach, last_id = last.seq, last.id
-    off: set[int] = set(off_seqs(session, messages, before)) if not record.whole else set()
-    gone_seqs = {entry.seq for entry in gone}
-    staying = stored_of(session, messages)
-    off |= {entry.seq for entry in staying.values()}
-    off |= set(before.off) if before is not None else set()
-    off -= gone_seqs
+    off = {*(off_branch(session, messages, record) or ()), *(before.off if before is not None else ())}
+    off |= {entry.seq for entry in stored_of(session, messages).values()}
+    off -= {entry.seq for entry in gone}
     return ArchivedPart(
         seq=reach,
         last_id=last_id,
         count=(before.count if before is not None else 0) + len(gone),
-        digest=chained(before.digest if before is not None else "", [entry.id for entry in gone]),
         off=Numbers.of(seq for seq in off if seq <= reach),
     )
 

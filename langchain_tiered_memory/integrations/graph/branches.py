@@ -7,7 +7,6 @@ happened to the session, for that takes time that grows with it.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,12 +20,13 @@ from langchain_tiered_memory.integrations.graph.client_resends import (
     ids_of,
     stored_of,
 )
-from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, digests_at, digests_of
+from langchain_tiered_memory.integrations.state import BranchRecord, digests_at, digests_of
 from langchain_tiered_memory.messages.codec import coerce, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from langchain_tiered_memory.integrations.state import ArchivedPart
     from langchain_tiered_memory.memory import Session
     from langchain_tiered_memory.transcript.store import TrackHead
     from langchain_tiered_memory.types.drafts import Appended
@@ -99,25 +99,10 @@ def keep_branch(
 
 def off_branch(session: Session, messages: Sequence[BaseMessage], record: BranchRecord) -> frozenset[int] | None:
     """Numbers of the track's messages that are not on this branch; `None` where all are."""
-    return None if record.whole else off_seqs(session, messages, record.archived)
+    return None if record.whole else _off_seqs(session, messages, record.archived)
 
 
-def archived_of(numbers: Sequence[tuple[int, str]]) -> ArchivedPart:
-    """Messages of a track, as numbers and ids from its first one on, as if they had been moved out of a state."""
-    last_seq, last_id = numbers[-1]
-    return ArchivedPart(
-        seq=last_seq, last_id=last_id, count=len(numbers), digest=chained("", [one for _, one in numbers])
-    )
-
-
-def chained(digest: str, ids: Sequence[str]) -> str:
-    """The digest of an archived part, with further ids behind it."""
-    for one in ids:
-        digest = hashlib.blake2b(f"{digest}\0{one}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-    return digest
-
-
-def off_seqs(session: Session, messages: Sequence[BaseMessage], archived: ArchivedPart | None) -> frozenset[int]:
+def _off_seqs(session: Session, messages: Sequence[BaseMessage], archived: ArchivedPart | None) -> frozenset[int]:
     """Numbers of the track's messages that are on other branches. Reads every number of the track."""
     ref = session.core.ref
     if ref is None:
@@ -132,7 +117,7 @@ def _compared(
 ) -> BranchRecord:
     """Compare the whole list with the whole track."""
     store = session.core.runtime.store
-    off = off_seqs(session, messages, archived) if is_truth else frozenset()
+    off = _off_seqs(session, messages, archived) if is_truth else frozenset()
     ref = session.core.ref
     newest: list[Entry] = []
     if ref is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
@@ -15,7 +15,7 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import Flow, arun, off_loop_function, run
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
-from langchain_tiered_memory.integrations.graph.node_cache import ModelCall, assembled, handover_of, plan_in
+from langchain_tiered_memory.integrations.graph.node_cache import assembled, call_of, handover_of, plan_in
 from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in, opened
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, unstreamed
 from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, place_of
@@ -113,19 +113,15 @@ def input_of_model(
     plan = plan_in(state, changes.get("node"))
     wires = {name: value for name, value in {**plan, **changes}.items() if name in WIRES}
     asked = {name: value for name, value in changes.items() if name not in WIRES and name != "node"}
-    if "tools" in asked:
-        asked["tools"] = tuple(asked["tools"])
-    planned = handover.call(plan["call"]) if plan else ModelCall()
-    if planned is None:
-        if not asked:
-            msg = (
-                "the state's plan is for a call that no context_node of this process was made for: make the node "
-                "before, or pass model_input the same model, system, tools and max_tokens"
-            )
-            raise InvalidInputError(msg)
-        planned = ModelCall()
-    found = found_in(opened(memory), Wiring(**wires), state, config)
-    made = yield from assembled(found, replace(planned, **asked), handover, take=True)
+    planned = handover.call(plan["call"]) if plan else None
+    if plan and planned is None and not asked:
+        msg = (
+            "the state's plan is for a call that no context_node of this process was made for: make the node "
+            "before, or pass model_input the same model, system, tools and max_tokens"
+        )
+        raise InvalidInputError(msg)
+    call = call_of({**(planned.asked if planned is not None else {}), **asked})
+    made = yield from assembled(found_in(memory, Wiring(**wires), state, config), call, handover, take=True)
     return list(made.context.messages)
 
 

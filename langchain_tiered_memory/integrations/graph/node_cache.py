@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import InvalidInputError
@@ -21,15 +21,13 @@ from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.bounded import keep_newest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from langchain_core.messages import BaseMessage
-    from langchain_core.runnables import Runnable, RunnableConfig
+    from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.checks import MemorySource
     from langchain_tiered_memory.integrations.graph.node_wiring import Found, Wiring
-    from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
 
 
@@ -43,28 +41,30 @@ _SAME_CALL = ("call", "messages_key", "track", "user_key")
 class ModelCall:
     """How a model is called, as far as the size of its request depends on it."""
 
-    model: str | Runnable[Any, Any] | None = None
-    system: str | BaseMessage | None = None
-    tools: Sequence[Any] = ()
-    max_tokens: int | None = None
-    query: str | None = None
-    view: str = "default"
-    profile: str | None = None
-    scope: Scope | None = None
-    fingerprint: str = field(init=False)
+    asked: Mapping[str, Any]
+    """Arguments of `context_node`."""
+    fingerprint: str
     """Names it in a state: the same in every process that builds the same graph, whichever model a config chooses."""
 
-    def __post_init__(self) -> None:
-        """Take the fingerprint where the graph is built, before any config can choose a model."""
-        model = self.model if self.model is None or isinstance(self.model, str) else name_of(self.model)
-        system = self.system if self.system is None or isinstance(self.system, str) else self.system.content
-        tools = [_tool_name(tool) for tool in self.tools]
-        asked: list[Any] = [model, system, tools, self.max_tokens, self.query, self.view, self.profile]
-        if self.scope is not None:
-            asked.append([self.scope.sight_tokens, self.scope.parent])
-        said = json.dumps(asked, default=repr)
-        digest = hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-        object.__setattr__(self, "fingerprint", digest)
+
+def call_of(asked: Mapping[str, Any]) -> ModelCall:
+    """A call, with its fingerprint: nodes take it where the graph is built, before a config can choose a model."""
+    asked = {**asked, "tools": tuple(asked.get("tools", ()))}
+    model, system, scope = asked.get("model"), asked.get("system"), asked.get("scope")
+    named: list[Any] = [
+        model if model is None or isinstance(model, str) else name_of(model),
+        system if system is None or isinstance(system, str) else system.content,
+        [_tool_name(tool) for tool in asked["tools"]],
+        asked.get("max_tokens"),
+        asked.get("query"),
+        asked.get("view", "default"),
+        asked.get("profile"),
+    ]
+    if scope is not None:
+        named.append([scope.sight_tokens, scope.parent])
+    said = json.dumps(named, default=repr)
+    digest = hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return ModelCall(asked=asked, fingerprint=digest)
 
 
 class Handover:
@@ -165,13 +165,10 @@ class Assembled:
     notices: Sequence[dict[str, Any]] = ()
 
 
-_ASKED = ("query", "max_tokens", "system", "tools", "model", "view", "profile")
-
-
 def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool = False) -> Flow[Assembled]:
     """The context of a call for what the state holds now; if the model is to `take` it, the next one is made anew."""
     session = found.session
-    session.core.scope = call.scope
+    session.core.scope = call.asked.get("scope")
     session.core.check_owner()
     record = found.remembered()
     key = (session.session_id, session.track, call.fingerprint, json.dumps(record.to_json()))
@@ -179,7 +176,7 @@ def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool =
     if known is not None:
         return Assembled(context=known, record=record)
     context = yield from session.core.context(
-        **{name: getattr(call, name) for name in _ASKED},
+        **{name: value for name, value in call.asked.items() if name != "scope"},
         off=off_branch(session, found.messages, record) if found.is_truth else None,
         alone=found.is_alone,
         langgraph_checkpoint_id=found.place.checkpoint_id,

@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponenti
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.graph.branches import archived_of, keep_branch, named
+from langchain_tiered_memory.integrations.graph.branches import keep_branch, named
 from langchain_tiered_memory.integrations.graph.client_resends import recognised, stored_of
 from langchain_tiered_memory.integrations.graph.tracks import (
     Line,
@@ -29,6 +29,7 @@ from langchain_tiered_memory.integrations.graph.tracks import (
 )
 from langchain_tiered_memory.integrations.state import (
     STATE_KEY,
+    ArchivedPart,
     BranchRecord,
     begins_with,
     branch_in,
@@ -102,12 +103,12 @@ def opened(memory: MemorySource) -> TieredMemory:
     return memory() if callable(memory) else memory
 
 
-def found_in(memory: TieredMemory, wiring: Wiring, state: object, config: RunnableConfig) -> Found:
+def found_in(memory: MemorySource, wiring: Wiring, state: object, config: RunnableConfig) -> Found:
     """The session and messages of a node."""
-    place, key = place_of(config, wiring.user_key), wiring.messages_key
+    there, place, key = opened(memory), place_of(config, wiring.user_key), wiring.messages_key
     record = branch_in(state, key) if key is not None else None
-    line = line_of_nodes(memory, place, record, track=wiring.track)
-    session = session_at(memory, place, track=line.track)
+    line = line_of_nodes(there, place, record, track=wiring.track)
+    session = session_at(there, place, track=line.track)
     if key is None:
         return Found(session=session, place=place, messages=[], record=None, is_truth=False, is_apart=line.is_apart)
     if record is None or not place.has_checkpointer:
@@ -215,15 +216,16 @@ def first_record(
     if not earlier:
         return None
     ids, said = ("", "") if stored else digests_of(())
+    last_seq, last_id = earlier[-1]
     part = BranchRecord(
         track=session.track,
         count=0,
         ids=ids,
         said=said,
-        seq=0 if stored else earlier[-1][0],
+        seq=0 if stored else last_seq,
         epoch=-1 if stored else ref.epoch,
         whole=not stored,
-        archived=archived_of(earlier),
+        archived=ArchivedPart(seq=last_seq, last_id=last_id, count=len(earlier)),
     )
     remembers = _thread_remembers(place, messages_key)
     if remembers is None:
