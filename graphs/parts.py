@@ -56,28 +56,28 @@ def look_up(item: str) -> str:
 
 
 class StandIn(ScriptedModel):
-    """Answers without a key: looks up what is asked for, else says how much of the conversation it was shown."""
+    """Answers without a key: looks up or opens what it is asked to, else says how much of the conversation it got."""
 
     def bind_tools(self, tools: Sequence[Any], **_: Any) -> StandIn:  # noqa: ANN401 - options of any provider
-        """It knows how to use one tool."""
-        return StandIn(answers=_reply_with_tool) if tools else self
+        """It knows how to use two tools."""
+        names = frozenset(getattr(one, "name", "") for one in tools)
+        return StandIn(answers=functools.partial(_reply, tools=names))
 
 
-def _reply_with_tool(messages: Sequence[BaseMessage]) -> AIMessage:
+def _reply(messages: Sequence[BaseMessage], tools: frozenset[str] = frozenset()) -> AIMessage:
     last = messages[-1]
     if isinstance(last, ToolMessage):
-        return AIMessage(f"The books say: {last.text}.")
+        return AIMessage(f"It says: {last.text[:200]}" if last.name == "open_file" else f"The books say: {last.text}.")
     asked = next((one.text for one in reversed(messages) if isinstance(one, HumanMessage)), "")
-    for item in _STOCK:
-        if item in asked.lower() and "stock" in asked.lower():
-            number = sum(isinstance(one, ToolMessage) for one in messages)
-            call = {"name": "look_up", "args": {"item": item}, "id": f"look_{item}_{len(asked)}_{number}"}
-            return AIMessage("", tool_calls=[call])
-    return _reply(messages)
-
-
-def _reply(messages: Sequence[BaseMessage]) -> AIMessage:
-    asked = next((one.text for one in reversed(messages) if isinstance(one, HumanMessage)), "")
+    verb, _, path = asked.strip().partition(" ")
+    if "open_file" in tools and verb.lower() == "open":
+        call = {"name": "open_file", "args": {"path": path.strip(" .")}, "id": f"open_{last.id}"}
+        return AIMessage("", tool_calls=[call])
+    item = next((one for one in _STOCK if one in asked.lower()), None)
+    if "look_up" in tools and item is not None and "stock" in asked.lower():
+        number = sum(isinstance(one, ToolMessage) for one in messages)
+        call = {"name": "look_up", "args": {"item": item}, "id": f"look_{item}_{len(asked)}_{number}"}
+        return AIMessage("", tool_calls=[call])
     return AIMessage(f"Noted: {asked[:80]} (I was shown {len(messages)} messages.)")
 
 
