@@ -37,7 +37,7 @@ from langchain_tiered_memory.types.arguments import Count, ModelOrName, Name, Se
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
     from langchain_tiered_memory.session import Session
@@ -61,10 +61,6 @@ class Turn:
     """Whether `spoken` is in the session, under the ids that it has here."""
     variables: dict[str, Any] | None = None
     """As they were given; the same again until the turn is saved."""
-
-    def wrote(self, messages: Sequence[BaseMessage]) -> None:
-        """What was said is in the session: as these messages."""
-        self.spoken, self.is_written = list(messages), True
 
 
 class OpenTurns:
@@ -92,11 +88,6 @@ class OpenTurns:
             if found is self._newest:
                 self._newest = None
             return found
-
-    def clear(self) -> None:
-        """Forget them all."""
-        with self._lock:
-            self._turns, self._newest = [], None
 
 
 class ConversationTieredMemory(BaseMemory):
@@ -190,12 +181,12 @@ class ConversationTieredMemory(BaseMemory):
             BudgetError: when `max_tokens` cannot hold what must be shown.
             StorageError: when the database cannot take the input.
         """
-        loaded: dict[str, Any] = self._loads.invoke(inputs)
+        loaded: dict[str, Any] = self._traced("load_tiered_memory", self._load, self._aload).invoke(inputs)
         return loaded
 
     async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """See `load_memory_variables`."""
-        loaded: dict[str, Any] = await self._loads.ainvoke(inputs)
+        loaded: dict[str, Any] = await self._traced("load_tiered_memory", self._load, self._aload).ainvoke(inputs)
         return loaded
 
     def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
@@ -205,11 +196,13 @@ class ConversationTieredMemory(BaseMemory):
             InvalidInputError: when it cannot be told which output is the answer; the input is written all the same.
             StorageError: when the database cannot take them.
         """
-        self._saves.invoke({"inputs": inputs, "outputs": outputs})
+        self._traced("save_tiered_memory", self._save, self._asave).invoke({"inputs": inputs, "outputs": outputs})
 
     async def asave_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
         """See `save_context`."""
-        await self._saves.ainvoke({"inputs": inputs, "outputs": outputs})
+        await self._traced("save_tiered_memory", self._save, self._asave).ainvoke(
+            {"inputs": inputs, "outputs": outputs}
+        )
 
     def read_only(self) -> ReadOnlySharedMemory:
         """The same conversation for a sub-chain or a tool of the chain: nothing that it is asked or answers is kept."""
@@ -217,7 +210,7 @@ class ConversationTieredMemory(BaseMemory):
 
     def clear(self) -> None:
         """Remove the conversation for good, with everything derived from it."""
-        self._turns.clear()
+        self._turns = OpenTurns()
         self._session.forget()
 
     aclear = off_loop_twin(clear)  # type: ignore[arg-type] # the base class has its own `self`
@@ -236,24 +229,16 @@ class ConversationTieredMemory(BaseMemory):
     def _session(self) -> Session:
         return self.memory.session(self.session_id, user=self.user, track=self.track)
 
-    @property
-    def _loads(self) -> Runnable[dict[str, Any], Any]:
-        return self._traced(RunnableLambda(self._load, self._aload), "load_tiered_memory")
-
-    @property
-    def _saves(self) -> Runnable[dict[str, Any], Any]:
-        return self._traced(RunnableLambda(self._save, self._asave), "save_tiered_memory")
-
-    def _traced(self, step: Runnable[dict[str, Any], Any], run_name: str) -> Runnable[dict[str, Any], Any]:
+    def _traced(self, name: str, step: Callable[..., Any], astep: Callable[..., Any]) -> Runnable[dict[str, Any], Any]:
         told = {"callbacks": self.callbacks, "tags": self.tags or None, "metadata": self.metadata or None}
         given = {key: one for key, one in told.items() if one is not None}
-        return step.with_config(RunnableConfig(run_name=run_name), **given)
+        return RunnableLambda(step, astep).with_config(RunnableConfig(run_name=name), **given)
 
     def _loading(self, inputs: dict[str, Any]) -> Flow[dict[str, Any]]:
         turn, core = self._turn_of(inputs), self._session.core
         if turn.variables is None:
             if self.save_input_first and turn.spoken:
-                turn.wrote(core.add_turn(turn.spoken))
+                turn.spoken, turn.is_written = core.add_turn(turn.spoken), True
             context = yield from core.context(
                 turn.query, max_tokens=self.max_tokens, view=self.view, system=self.system, model=self.model
             )

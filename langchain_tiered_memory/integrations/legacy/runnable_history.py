@@ -17,7 +17,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import arun, off_loop, run
+from langchain_tiered_memory.driver import Flow, arun, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
@@ -118,10 +118,10 @@ def with_tiered_history(
         return whole if input_messages_key is None else {**value, input_messages_key: whole}
 
     def begin(value: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as above
-        return filled(value, *_turn(config).begin(spoken(value)))
+        return filled(value, *run(_turn(config).begin(spoken(value))))
 
     async def abegin(value: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as above
-        return filled(value, *await _turn(config).abegin(spoken(value)))
+        return filled(value, *await arun(_turn(config).begin(spoken(value))))
 
     remember = RunnableLambda(begin, abegin).with_config(run_name="remember_and_load")
     # Pydantic's plugin for type checkers knows no constructor that a base class writes by hand.
@@ -247,17 +247,8 @@ class TurnHistory(TieredChatMessageHistory):
         """See `messages`."""
         return []
 
-    def begin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
+    def begin(self, spoken: object) -> Flow[tuple[list[BaseMessage], list[BaseMessage]]]:
         """Write what the user said; gives the view before it, and then the view with it."""
-        ours = self._began(spoken)
-        return self._sorted(run(self._reading()), ours)
-
-    async def abegin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
-        """See `begin`."""
-        ours = await off_loop(self._began, spoken)
-        return self._sorted(await arun(self._reading()), ours)
-
-    def _began(self, spoken: object) -> list[BaseMessage]:
         ours = with_ids(their_own(said(spoken)))
         try:
             ours = self.session.core.add_turn(ours)
@@ -265,7 +256,13 @@ class TurnHistory(TieredChatMessageHistory):
             self._report_unwritten(error)
             raise
         self._spoken = identity(ours)
-        return ours
+        self._said = frozenset(one.id for one in ours)
+        view = yield from self._reading()
+        before = [one for one in view if one.id is None or one.id not in self._said]
+        shown = {one.id for one in view}
+        whole = [*view, *(one for one in ours if one.id not in shown)]
+        self._shown = frozenset(one.id for one in whole if one.id)
+        return before, whole
 
     def break_off(self, error: BaseException, partial: object) -> None:
         """Write what had come of the answer, marked as broken off."""
@@ -307,11 +304,3 @@ class TurnHistory(TieredChatMessageHistory):
             found = found[began:]
         behind = max((at for at, one in enumerate(found, start=1) if one.id in self._said), default=0)
         return [one for at, one in enumerate(found) if at >= behind or one.id not in self._shown]
-
-    def _sorted(self, view: list[BaseMessage], ours: list[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMessage]]:
-        ids = self._said = frozenset(one.id for one in ours)
-        before = [one for one in view if one.id is None or one.id not in ids]
-        shown = {one.id for one in view}
-        whole = [*view, *(one for one in ours if one.id not in shown)]
-        self._shown = frozenset(one.id for one in whole if one.id)
-        return before, whole
