@@ -12,7 +12,7 @@ import hashlib
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
 from langchain_tiered_memory.integrations.graph.client_resends import ids_of
@@ -189,34 +189,23 @@ class Line:
     """The place of the sub-agent, where it begins the session with this list."""
 
 
-class TasksSideBySide:
-    """The tasks of each node and step, in the order in which they asked for a track. Safe for threads.
-
-    Tasks of one step run in one process: nothing of this has to outlive it.
-    """
-
-    def __init__(self) -> None:
-        self._lock = forks.Lock()
-        self._tasks: dict[tuple[str, str, str], list[str]] = {}
-
-    def number(self, session_id: str, track: str, step: str, task: str) -> int:
-        """1 for the first task of that node and step, 2 for the second; the same again for one that asked before."""
-        key = (session_id, track, step)
-        with self._lock:
-            tasks = self._tasks.get(key, [])
-            keep_newest(self._tasks, key, tasks, most=_STEPS_REMEMBERED)
-            if task not in tasks:
-                tasks.append(task)
-            return tasks.index(task) + 1
-
-    def count(self, session_id: str, track: str, step: str) -> int:
-        """How many tasks of that node and step asked."""
-        with self._lock:
-            return len(self._tasks.get((session_id, track, step), ()))
-
-
-_side_by_side: weakref.WeakKeyDictionary[Engine, TasksSideBySide] = weakref.WeakKeyDictionary()
+_Step: TypeAlias = tuple[str, str, str]
+"""Session, track of the node, and the LangGraph checkpoint that its step began with."""
+_side_by_side: weakref.WeakKeyDictionary[Engine, dict[_Step, list[str]]] = weakref.WeakKeyDictionary()
+"""The tasks of each node and step, in the order in which they asked for a track. Tasks of one step run in one process:
+nothing of this has to outlive it."""
 _lock = forks.Lock()
+
+
+def _number(engine: Engine, step: _Step, task: str) -> int:
+    """1 for the first task of that node and step, 2 for the second; the same again for one that asked before."""
+    with _lock:
+        known = _side_by_side.setdefault(engine, {})
+        tasks = known.get(step, [])
+        keep_newest(known, step, tasks, most=_STEPS_REMEMBERED)
+        if task not in tasks:
+            tasks.append(task)
+        return tasks.index(task) + 1
 
 
 def line_of_nodes(memory: TieredMemory, place: Place, record: BranchRecord | None, *, track: str | None) -> Line:
@@ -265,24 +254,18 @@ def keeps_to_itself(place: Place, track: str) -> bool:
 
 def has_company(engine: Engine, place: Place) -> bool:
     """Whether other tasks run beside this one, which may not have known it when it asked for its line."""
-    tasks = _tasks_of(engine)
-    names: list[str] = []
-    for part in place.parts:
-        names.append(part.name)
-        if part.task is not None and tasks.count(place.session_id, short_track(names), part.step) > 1:
-            return True
-    return False
-
-
-def _tasks_of(engine: Engine) -> TasksSideBySide:
+    names = [part.name for part in place.parts]
     with _lock:
-        return _side_by_side.setdefault(engine, TasksSideBySide())
+        known = _side_by_side.get(engine, {})
+        return any(
+            part.task is not None and len(known.get((place.session_id, short_track(names[:at]), part.step), ())) > 1
+            for at, part in enumerate(place.parts, start=1)
+        )
 
 
 def _own_line(memory: TieredMemory, place: Place) -> Line:
     if not place.parts:
         return Line(track=DEFAULT_TRACK)
-    tasks = _tasks_of(memory.core)
     names: list[str] = []
     seconds: list[str] = []
     is_apart = False
@@ -292,7 +275,7 @@ def _own_line(memory: TieredMemory, place: Place) -> Line:
             continue
         track = short_track(names)
         seconds.append(short_track([*names[:-1], f"{part.name}:2"]))
-        number = tasks.number(place.session_id, track, part.step, part.task)
+        number = _number(memory.core, (place.session_id, track, part.step), part.task)
         is_apart = is_apart or number > 1 or part.is_tool
         if number > 1:
             names[-1] = f"{part.name}:{number}"
