@@ -23,10 +23,16 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import arun, off_loop_twin, run
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
-from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
-from langchain_tiered_memory.integrations.agent.model_call import Told, take_turn
+from langchain_tiered_memory.integrations.agent.model_call import MESSAGES_KEY, Told, kept, take_turn
 from langchain_tiered_memory.integrations.agent.reply import Outgoing
-from langchain_tiered_memory.integrations.agent.request import changes_of, running_config, schemas_of, stream
+from langchain_tiered_memory.integrations.agent.request import (
+    Asked,
+    Choices,
+    changes_of,
+    running_config,
+    schemas_of,
+    stream,
+)
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices, unstreamed
 from langchain_tiered_memory.integrations.graph.tracks import place_of
@@ -209,14 +215,8 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         del runtime
         config = running_config()
         with unstreamed(config):
-            record = kept(
-                self._memory,
-                place_of(config, self._user_key),
-                state.get("messages") or (),
-                record=branch_in(state, MESSAGES_KEY),
-                track=self._choices.track,
-            )
-            return _last_update(state, record)
+            place, record = place_of(config, self._user_key), branch_in(state, MESSAGES_KEY)
+            return _last_update(state, kept(self._memory, self._choices, place, state.get("messages") or (), record))
 
     aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_tiered_memory.integrations.agent.context import Prepared
+    from langchain_tiered_memory.integrations.agent.model_call import Prepared
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.session import Session
 

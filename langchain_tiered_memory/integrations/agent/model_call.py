@@ -5,30 +5,51 @@ Refusals and answers teach how large the agent's next request may be.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_tiered_memory.driver import Flow, HostCall
+from langchain_tiered_memory.context.request import with_learnt_window
+from langchain_tiered_memory.driver import Flow, HostCall, each_step
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.agent.called_models import aside_of, keep_aside, measured, unseen_in
-from langchain_tiered_memory.integrations.agent.context import Asked, Prepared, context_of, prepared_for
+from langchain_tiered_memory.integrations.agent.called_models import (
+    Aside,
+    aside_of,
+    keep_aside,
+    measured,
+    stepped,
+    unseen_in,
+)
 from langchain_tiered_memory.integrations.agent.reply import keep_request, outgoing_of
+from langchain_tiered_memory.integrations.agent.request import Asked, Choices, is_summarised, warn_of_summaries
+from langchain_tiered_memory.integrations.graph.branches import named, off_branch
 from langchain_tiered_memory.integrations.graph.client_resends import ids_of, stored_of
+from langchain_tiered_memory.integrations.graph.node_wiring import found_on
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices
+from langchain_tiered_memory.integrations.graph.tracks import Line, Place, line_of_agent, session_at
+from langchain_tiered_memory.integrations.state import BranchRecord, branch_in
 from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.ingest import reported_by
 from langchain_tiered_memory.models.overflow import is_overflow, overflow_in, smaller_budget
-from langchain_tiered_memory.models.window_budget import confirm_window, learn_window
+from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of, confirm_window, learn_window
+from langchain_tiered_memory.sessions.last_request import epoch_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.integrations.state import BranchRecord
-    from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.memory import Session, TieredMemory
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.contexts import Context
+
+logger = logging.getLogger("langchain_tiered_memory")
+
+MESSAGES_KEY = "messages"
+"""The key of an agent's state that has its messages."""
+_warned: set[str | None] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,21 +68,21 @@ def take_turn(memory: TieredMemory, asked: Asked, notices: Notices) -> Flow[tupl
     """
     prepared = yield from prepared_for(memory, asked)
     session = prepared.session
-    named = {"session_id": session.session_id, "track": session.track}
-    yield Told(notices=notices.of(prepared.context.guard, **named))
+    where = {"session_id": session.session_id, "track": session.track}
+    yield Told(notices=notices.of(prepared.context.guard, **where))
     outgoing = outgoing_of(prepared)
     try:
         response = yield outgoing
     except Exception as error:
         if not is_overflow(error):
             raise
-        overflow = {"type": EVENT_NAME, **named, "event": "overflow", "refused_tokens": prepared.context.tokens}
+        overflow = {"type": EVENT_NAME, **where, "event": "overflow", "refused_tokens": prepared.context.tokens}
         try:
             prepared = yield from _smaller(prepared, error, outgoing.all)
         except BudgetError as too_small:
             raise error from too_small
         overflow["retry_tokens"] = prepared.context.tokens
-        yield Told(notices=[overflow, *notices.of(prepared.context.guard, **named)])
+        yield Told(notices=[overflow, *notices.of(prepared.context.guard, **where)])
         outgoing = outgoing_of(prepared)
         response = yield outgoing
     _learn(prepared, response.result, outgoing.all)
@@ -144,3 +165,149 @@ def _learn(prepared: Prepared, answer: Sequence[BaseMessage], sent: Sequence[Bas
     except StorageError as error:  # the answer is there, and paid for; the next one teaches the same
         told = f"{type(error).__name__}: {error}"
         runtime.report(EventName.WINDOW_NOT_LEARNED, told, session_id=session.session_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A context, and all that is needed to make a smaller one."""
+
+    session: Session
+    asked: Asked
+    """The request, with its messages under the ids of the transcript."""
+    record: BranchRecord
+    off: frozenset[int] | None
+    """Numbers of messages that are on other branches, or left out of this request; `None` for none."""
+    room: int
+    """Tokens set aside for what is put beside the context."""
+    aside: Aside
+    """What earlier requests had besides."""
+    learned: int | None
+    """The window that refusals taught of the model before."""
+    context: Context
+    epoch: int | None = None
+    """The session's, where the request is kept for condensing behind it."""
+
+
+def prepared_for(memory: TieredMemory, asked: Asked) -> Flow[Prepared]:
+    """Remember what is new of the state's messages, and make a context for them."""
+    state, changes = asked.request.state, asked.changes
+    if is_summarised(state, asked.held, changes.before, changes.behind):
+        warn_of_summaries(memory.core.runtime, asked.place.session_id)
+    record = branch_in(state, MESSAGES_KEY)
+    session, line, held = _placed(memory, asked.choices, asked.place, asked.held, record)
+    journey = _on_track(session, held, asked, record=record, line=line)
+    return (yield from each_step(journey, session.core.runtime.store.database.snapshot))
+
+
+def kept(
+    memory: TieredMemory, choices: Choices, place: Place, messages: Sequence[BaseMessage], record: BranchRecord | None
+) -> BranchRecord | None:
+    """Remember what is new of the state's messages where an agent ends; `None` where the database cannot take it now.
+
+    Whatever it is, it is paid for and stands in the state: the next request writes it.
+    """
+    try:
+        session, line, held = _placed(memory, choices, place, messages, record)
+        return found_on(session, place, line, held, record=record, messages_key=MESSAGES_KEY).remembered()
+    except StorageError as error:
+        memory.core.runtime.report(
+            EventName.ANSWER_NOT_STORED, f"{type(error).__name__}: {error}", session_id=place.session_id
+        )
+        return None
+
+
+def _placed(
+    memory: TieredMemory, choices: Choices, place: Place, messages: Sequence[BaseMessage], record: BranchRecord | None
+) -> tuple[Session, Line, list[BaseMessage]]:
+    held = named(messages)
+    line = line_of_agent(memory, place, record, held, track=choices.track)
+    session = session_at(memory, place, track=line.track)
+    session.core.begun_by, session.core.scope = line.begun_by, choices.scope
+    session.core.check_owner()
+    return session, line, held
+
+
+def _on_track(
+    session: Session, held: list[BaseMessage], asked: Asked, *, record: BranchRecord | None, line: Line
+) -> Flow[Prepared]:
+    runtime = session.core.runtime
+    found = found_on(session, asked.place, line, held, record=record, messages_key=MESSAGES_KEY)
+    asked = asked.under_ids(held, found.messages)
+    record = found.remembered()
+    asked = replace(asked, alone=found.is_alone)
+    off = off_branch(session, found.messages, record)
+    if asked.changes.left_out:  # by other middlewares: for this request they are as if on another branch
+        gone = stored_of(session, [one for one in asked.held if one.id in asked.changes.left_out])
+        off = (off or frozenset()) | {entry.seq for entry in gone.values()}
+    room = _room_aside(runtime, asked)
+    told = with_learnt_window(runtime, asked.model)
+    aside = aside_of(runtime, session, told.name)
+    most = _most_tokens(runtime, told, asked.choices, room + aside.tokens)
+    is_kept = asked.request.response_format is None
+    epoch = epoch_of(runtime, session.session_id, asked.request.model) if is_kept else None
+    try:
+        context = yield from context_of(session, asked, max_tokens=most, off=off, model=told)
+    except BudgetError:
+        if not aside.tokens:
+            raise
+        # What others added may be gone by now, and what they add is theirs to answer for: let the provider decide.
+        most = _most_tokens(runtime, told, asked.choices, room)
+        context = yield from context_of(session, asked, max_tokens=most, off=off, model=told)
+    return Prepared(
+        session=session,
+        asked=asked,
+        record=record,
+        off=off,
+        room=room,
+        aside=aside,
+        learned=told.learned,
+        context=context,
+        epoch=epoch,
+    )
+
+
+def context_of(
+    session: Session, asked: Asked, *, max_tokens: int | None, off: frozenset[int] | None, model: ModelProfile
+) -> Flow[Context]:
+    """The context of a request within `max_tokens`."""
+    return session.core.context(
+        None if asked.choices.recall else "",
+        max_tokens=max_tokens,
+        system=asked.request.system_message,
+        tools=asked.tools,
+        model=model,
+        view=asked.choices.view,
+        profile=asked.choices.profile,
+        off=off,
+        alone=asked.alone,
+        langgraph_checkpoint_id=asked.place.checkpoint_id,
+        complete=True,
+        reworded=frozenset(asked.changes.edits),
+    )
+
+
+def _most_tokens(runtime: Runtime, told: ModelProfile, choices: Choices, room: int) -> int | None:
+    """`max_tokens` of the context: as chosen, else all that the window of this request's model allows."""
+    wished = choices.max_tokens
+    if wished is None:
+        wished = runtime.settings.guard.window or told.window or told.learned
+        if wished is None and told.name not in _warned:
+            _warned.add(told.name)
+            logger.warning(
+                "%s does not tell its window; a budget of %d tokens is used (pass max_tokens, or set guard.window)",
+                told.name or "the model",
+                runtime.settings.context.max_tokens,
+            )
+    if not room:
+        return wished
+    return max(budget_of(wished, told, settings=runtime.settings).max_tokens - room, 1)
+
+
+def _room_aside(runtime: Runtime, asked: Asked) -> int:
+    """Tokens of what is put beside the context, in steps."""
+    count = runtime.counter.count_message
+    changes = asked.changes
+    added = sum(count(message) for message in (*changes.before, *changes.behind))
+    held = {message.id: message for message in asked.held if message.id in changes.edits}
+    added += sum(max(count(edit) - count(held[key]), 0) for key, edit in changes.edits.items())
+    return stepped(added) + (asked.choices.project_tokens if asked.choices.project else 0)

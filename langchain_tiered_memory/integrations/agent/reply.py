@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from langchain_tiered_memory.integrations.agent.called_models import CalledModels
-    from langchain_tiered_memory.integrations.agent.context import Asked, Prepared
+    from langchain_tiered_memory.integrations.agent.model_call import Prepared
+    from langchain_tiered_memory.integrations.agent.request import Asked
     from langchain_tiered_memory.session import Session
     from langchain_tiered_memory.types.contexts import Context
 

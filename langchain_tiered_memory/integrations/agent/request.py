@@ -6,7 +6,7 @@ Middlewares that summarise a second time are noticed by what they leave in a req
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,14 @@ from langchain_tiered_memory.errors import InvalidInputError, warn_caller
 from langchain_tiered_memory.events import EventName
 
 if TYPE_CHECKING:
+    from langchain.agents.middleware.types import ModelRequest
     from langchain_core.runnables import RunnableConfig
 
+    from langchain_tiered_memory.integrations.agent.called_models import CalledModels
+    from langchain_tiered_memory.integrations.graph.tracks import Place
+    from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.arguments import Scope
 
 _EVENT_KEY = "_summarization_event"
 """Where deepagents keeps what it summarised: in the state, while the request alone has the summary."""
@@ -48,6 +53,49 @@ class ViewChanges:
     def any(self) -> bool:
         """Whether something was added or worded anew."""
         return bool(self.before or self.behind or self.edits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """How an agent's requests are assembled."""
+
+    max_tokens: int | None
+    view: str
+    profile: str | None
+    recall: bool
+    project: tuple[str, ...]
+    project_tokens: int
+    track: str | None
+    scope: Scope | None
+    """What of the session its contexts may show; `None`: as its place in the graph says."""
+    cache_hints: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request as the journey sees it."""
+
+    request: ModelRequest[Any]
+    choices: Choices
+    place: Place
+    held: Sequence[BaseMessage]
+    """The messages of the state."""
+    changes: ViewChanges
+    tools: Sequence[Any]
+    """All that it sends as schemas."""
+    model: ModelProfile
+    """What the request's model tells of itself."""
+    called: CalledModels
+    """Which models were really called for it."""
+    alone: bool = False
+    """Whether the messages are a conversation of their own, which is shown nothing of other tracks."""
+
+    def under_ids(self, held: Sequence[BaseMessage], known: Sequence[BaseMessage]) -> Asked:
+        """The same with `known` in the place of the state's messages `held`, one for one."""
+        renamed = {str(old.id): str(new.id) for old, new in zip(held, known, strict=True)}
+        edits = {renamed.get(key, key): edit for key, edit in self.changes.edits.items()}
+        left_out = frozenset(renamed.get(key, key) for key in self.changes.left_out)
+        return replace(self, held=tuple(known), changes=replace(self.changes, edits=edits, left_out=left_out))
 
 
 def changes_of(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) -> ViewChanges:
