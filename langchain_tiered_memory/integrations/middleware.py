@@ -34,7 +34,7 @@ from langchain_tiered_memory.integrations.agent.request import (
     stream,
 )
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
-from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices, unstreamed
+from langchain_tiered_memory.integrations.graph.memory_node import EVENT_NAME, Notices, unstreamed
 from langchain_tiered_memory.integrations.graph.tracks import place_of
 from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, merged, update_with
 from langchain_tiered_memory.models.chat_models import profile_of

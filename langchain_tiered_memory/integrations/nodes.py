@@ -27,22 +27,18 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import MemorySource, check_known_view
 from langchain_tiered_memory.integrations.graph.archiving import archive_branch, without
-from langchain_tiered_memory.integrations.graph.memory_node import (
-    ContextChoices,
-    Done,
-    MemoryNode,
-    acheckpoint_run,
-    amodel_input,
-    at_once,
-    checkpoint_run,
-    model_input,
-)
+from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode, at_once
 from langchain_tiered_memory.integrations.graph.node_cache import (
+    ContextChoices,
     Handover,
     ModelCall,
+    acheckpoint_run,
+    amodel_input,
     assembled,
     call_of,
+    checkpoint_run,
     handover_of,
+    model_input,
     plan_of,
 )
 from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in, write_turn

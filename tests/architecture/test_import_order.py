@@ -77,7 +77,7 @@ THREADS_MAY = {
     "integrations/graph/node_cache.py": "hands contexts between nodes, whichever thread runs them",
     "integrations/file_runs.py": "remembers the runs of an agent, whichever thread begins and ends them",
     "integrations/graph/tracks.py": "numbers tasks that run side by side, in threads or not",
-    "integrations/graph/stream_events.py": "remembers what was told, whichever thread tells it",
+    "integrations/graph/memory_node.py": "remembers what was told, whichever thread tells it",
     "summaries/engine/": "extensions, breakers and bounds are asked from any thread, and may hang",
 }
 LANGCHAIN_MAY = (

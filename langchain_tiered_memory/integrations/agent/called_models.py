@@ -14,7 +14,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables.config import merge_configs
 
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.graph.stream_events import under
+from langchain_tiered_memory.integrations.graph.memory_node import under
 from langchain_tiered_memory.models.message_counting import HIGHEST_RATIO
 
 if TYPE_CHECKING:

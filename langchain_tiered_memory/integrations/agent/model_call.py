@@ -28,8 +28,8 @@ from langchain_tiered_memory.integrations.agent.reply import keep_request, outgo
 from langchain_tiered_memory.integrations.agent.request import Asked, Choices, is_summarised, warn_of_summaries
 from langchain_tiered_memory.integrations.graph.branches import named, off_branch
 from langchain_tiered_memory.integrations.graph.client_resends import ids_of, stored_of
+from langchain_tiered_memory.integrations.graph.memory_node import EVENT_NAME, Notices
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
-from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices
 from langchain_tiered_memory.integrations.graph.tracks import Line, Place, line_of_agent, session_at
 from langchain_tiered_memory.integrations.state import BranchRecord, branch_in
 from langchain_tiered_memory.messages.content_blocks import compacts

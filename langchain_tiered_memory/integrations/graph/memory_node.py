@@ -1,36 +1,109 @@
-"""The runnable that every node of the memory is, with stream events of what it did; what users' own nodes ask for."""
+"""The runnable that every node of the memory is; what callers of a graph or an agent are told in its streams."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+import contextlib
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
-from langchain_core.messages import BaseMessage  # noqa: TC002
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config
-
-from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import Flow, arun, off_loop_function, run
-from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
-from langchain_tiered_memory.integrations.graph.node_cache import assembled, call_of, handover_of, plan_in
-from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in, opened
-from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, unstreamed
-from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, place_of
-from langchain_tiered_memory.types.arguments import (  # noqa: TC001
-    Count,
-    Name,
-    Scope,
-    Tool,
-    Words,
+from langchain_core.callbacks import (
+    BaseCallbackHandler,
+    BaseCallbackManager,
+    adispatch_custom_event,
+    dispatch_custom_event,
 )
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config, var_child_runnable_config
+from langchain_core.tracers._streaming import _StreamingCallbackHandler
+
+from langchain_tiered_memory.driver import Flow, arun, run
+from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.bounded import keep_newest
+from langchain_tiered_memory.types.outcomes import GuardReport, OutcomeKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
-    from langchain_tiered_memory.types.runs import MemoryCheckpoint
+
+EVENT_NAME = "tiered_memory"
+"""Name of the custom event in callbacks, and `type` of the dict in the graph's custom stream."""
+_LINES_REMEMBERED = 1000
+_TOLD_OF_OUTCOMES = ("id", "why", "messages_before", "messages_after", "tokens_before", "tokens_after", "cost")
+
+
+class Notices:
+    """Turns the guard's reports into notices, each told once; safe for threads."""
+
+    def __init__(self) -> None:
+        self._failures: dict[tuple[str, str], str] = {}
+        self._lock = forks.Lock()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Notices:
+        """A new one: what was told to the callers of one agent is news to those of its copy."""
+        return Notices()
+
+    def of(self, report: GuardReport, *, session_id: str, track: str) -> list[dict[str, Any]]:
+        """Plain JSON for what a report tells: an alert, a checkpoint, an outcome; no word of any message."""
+        named = {"type": EVENT_NAME, "session_id": session_id, "track": track}
+        found: list[dict[str, Any]] = []
+        if report.alert is not None:
+            told = asdict(report.alert) | {"zone": report.alert.zone.value, "ratio": round(report.alert.ratio, 4)}
+            found.append(named | {"event": "zone_alert"} | told)
+        if report.checkpoint_id is not None:
+            found.append(named | {"event": "checkpoint", "id": report.checkpoint_id})
+        outcome = report.outcome
+        if outcome.id and self._is_new(report, (session_id, track)):
+            kind, reason = outcome.kind.value, outcome.reason.value if outcome.reason is not None else None
+            told = {name: getattr(outcome, name) for name in _TOLD_OF_OUTCOMES}
+            told |= {"outcome": kind, "reason": reason, "steps": list(outcome.steps)}
+            found.append(named | {"event": "outcome", "summaries": len(outcome.summary_ids)} | told)
+        return found
+
+    def _is_new(self, report: GuardReport, line: tuple[str, str]) -> bool:
+        """A condensation that keeps failing for one reason is news once."""
+        failed = report.outcome.kind is OutcomeKind.FAILED
+        reason = f"{report.outcome.reason}" if failed else ""
+        with self._lock:
+            known = self._failures.pop(line, "")
+            if reason:
+                keep_newest(self._failures, line, reason, most=_LINES_REMEMBERED)
+        return not failed or reason != known
+
+
+def unstreamed(config: RunnableConfig) -> AbstractContextManager[None]:
+    """Run what is inside with the caller's tracers, and without what streams to the caller.
+
+    A condensing call is tagged `nostream`, but `astream_events` looks at no tag. Callbacks as such must stay: without
+    them no trace would show the call and its cost.
+    """
+    return under(_without_streams(config))
+
+
+@contextlib.contextmanager
+def under(config: RunnableConfig) -> Iterator[None]:
+    """Run what is inside as a child of that config."""
+    token = var_child_runnable_config.set(config)
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
+
+
+def _without_streams(config: RunnableConfig) -> RunnableConfig:
+    callbacks = config.get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager):
+        quiet = callbacks.copy()
+        quiet.handlers = [one for one in quiet.handlers if not _streams(one)]
+        quiet.inheritable_handlers = [one for one in quiet.inheritable_handlers if not _streams(one)]
+        return cast("RunnableConfig", {**config, "callbacks": quiet})
+    if callbacks:
+        return cast("RunnableConfig", {**config, "callbacks": [one for one in callbacks if not _streams(one)]})
+    return config
+
+
+def _streams(handler: BaseCallbackHandler) -> bool:
+    return _StreamingCallbackHandler in type(handler).__mro__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,116 +176,3 @@ def _write(notice: dict[str, Any]) -> bool:
         return False
     writer(notice)
     return True
-
-
-def input_of_model(
-    memory: MemorySource, state: object, config: RunnableConfig, changes: Mapping[str, Any]
-) -> Flow[list[BaseMessage]]:
-    """The messages of the next call, by the plan in the state and what the caller says besides."""
-    handover = handover_of(memory)
-    plan = plan_in(state, changes.get("node"))
-    wires = {name: value for name, value in {**plan, **changes}.items() if name in WIRES}
-    asked = {name: value for name, value in changes.items() if name not in WIRES and name != "node"}
-    planned = handover.call(plan["call"]) if plan else None
-    if plan and planned is None and not asked:
-        msg = (
-            "the state's plan is for a call that no context_node of this process was made for: make the node "
-            "before, or pass model_input the same model, system, tools and max_tokens"
-        )
-        raise InvalidInputError(msg)
-    call = call_of({**(planned.asked if planned is not None else {}), **asked})
-    made = yield from assembled(found_in(memory, Wiring(**wires), state, config), call, handover, take=True)
-    return list(made.context.messages)
-
-
-class ContextChoices(TypedDict, total=False):
-    """The arguments of `context_node`, but for the memory and its name."""
-
-    model: str | Runnable[Any, Any] | None
-    system: str | BaseMessage | None
-    tools: Sequence[Tool]
-    max_tokens: Count | None
-    query: str | None
-    view: str
-    profile: Name | None
-    messages_key: Name | None
-    track: Name | None
-    scope: Scope | None
-    user_key: Name
-
-
-class ContextChanges(ContextChoices, total=False):
-    """What `model_input` may be asked besides: arguments of `context_node`, and `node`, the name of one."""
-
-    node: Name | None
-
-
-@checked()
-def model_input(
-    memory: MemorySource,
-    state: object,
-    config: RunnableConfig,
-    **changes: Unpack[ContextChanges],
-) -> list[BaseMessage]:
-    """Return the messages for the next model call, with the system prompt: valid for any provider, within the budget.
-
-    Args:
-        memory: The memory that `context_node` was made with.
-        state: The state of your node. Messages in it that were not remembered yet are written first.
-        config: The config of your node.
-        **changes: Arguments of `context_node` that differ from those given there, or all of them in a graph without
-            one. `node` names the `context_node` that is meant, if several run side by side.
-
-    Raises:
-        InvalidInputError: if the config has no `thread_id`, if the plan in the state is for a call that nothing in this
-            process was built for, or if several context nodes ran side by side and `node` is missing.
-        BudgetError: if the budget cannot hold what must be shown.
-    """
-    config = ensure_config(config)
-    with unstreamed(config):
-        return run(input_of_model(memory, state, config, changes))
-
-
-@checked()
-async def amodel_input(
-    memory: MemorySource,
-    state: object,
-    config: RunnableConfig,
-    **changes: Unpack[ContextChanges],
-) -> list[BaseMessage]:
-    """See `model_input`."""
-    config = ensure_config(config)
-    with unstreamed(config):
-        return await arun(input_of_model(memory, state, config, changes))
-
-
-@checked()
-def checkpoint_run(
-    memory: MemorySource,
-    config: RunnableConfig,
-    reason: Words = "manual",
-    *,
-    project: Mapping[str, Any] | None = None,
-    user_key: Name = "user_id",
-) -> MemoryCheckpoint:
-    """Save the state of the run, with the id of the LangGraph checkpoint with which the present step began.
-
-    Args:
-        memory: The memory, or a function that opens it.
-        config: The config of the present step. It names the thread.
-        reason: Your reason. `Session.checkpoints()` shows it.
-        project: As for `Session.checkpoint`.
-        user_key: The key of the config that names the user.
-
-    Raises:
-        InvalidInputError: if the config has no `thread_id`, or `project` is not JSON.
-        NotFoundError: if the session has nothing to save yet.
-        StorageError: if it cannot be written. Nothing was written.
-    """
-    there, place = opened(memory), place_of(config, user_key)
-    track = line_of_nodes(there, place, None, track=None).track
-    session = there.session(place.session_id, user=place.user, track=track)
-    return session.checkpoint(reason, project=project, langgraph_checkpoint_id=place.checkpoint_id)
-
-
-acheckpoint_run = off_loop_function(checkpoint_run)
