@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
 from langchain_core.runnables.config import ensure_config
-from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import off_loop_function, off_loop_twin
+from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import DamagedFileError, InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # noqa: TC001 - read at the border
 from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode, at_once
 from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.tracks import Place, place_of
+from langchain_tiered_memory.integrations.tools import tool_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.text.fencing import plain_label
 from langchain_tiered_memory.text.truncation import most_fitting
@@ -36,6 +36,8 @@ from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from langchain_core.tools import BaseTool
 
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.sessions.file_run import Run
@@ -205,13 +207,7 @@ def _open_file_tool(
             return f"{_quoted(path)} is no text: {opened.file.size:,} bytes of something else."
         return _page_of(opened, start_line, max_tokens=max_tokens, count=count, again=again)
 
-    return StructuredTool.from_function(
-        func=open_file,
-        coroutine=off_loop_function(open_file),
-        name="open_file",
-        description=_DESCRIPTION,
-        args_schema=OpenFileInput,
-    )
+    return tool_of(open_file, OpenFileInput, _DESCRIPTION)
 
 
 def _page_of(

@@ -127,9 +127,9 @@ def memory_tools(
     )
     wide = f"{_RECALL} {_ACROSS}"
     return [
-        _tool(verbs.recall, *((WideRecallInput, wide) if across else (RecallInput, _RECALL))),
-        _tool(verbs.expand, ExpandInput, _EXPAND),
-        _tool(verbs.pin, PinInput, _PIN),
+        tool_of(verbs.recall, *((WideRecallInput, wide) if across else (RecallInput, _RECALL))),
+        tool_of(verbs.expand, ExpandInput, _EXPAND),
+        tool_of(verbs.pin, PinInput, _PIN),
     ]
 
 
@@ -152,7 +152,8 @@ _PIN = (
 )
 
 
-def _tool(verb: Callable[..., str], schema: type[BaseModel], description: str) -> BaseTool:
+def tool_of(verb: Callable[..., str], schema: type[BaseModel], description: str) -> BaseTool:
+    """A function as a tool, sync and async."""
     return StructuredTool.from_function(
         func=verb,
         coroutine=off_loop_function(verb),

@@ -76,7 +76,7 @@ def keep_branch(
     if known is not None and has_old and _is_same(head, known, messages):
         new = messages[known.count :]
         if said == known.said and (ref is None or ref.epoch == known.epoch):
-            forgotten |= _buried(session, ref, messages, forgotten, remembered=known.count)
+            forgotten |= forgotten_in(session, ref, messages, forgotten, remembered=known.count)
             left = [one for one in new if one.id not in forgotten]
             wrote = session.core.add(left, kind=kind, task=task, as_given=False)[1] if left else None
             newest = _newest_if_ours(session, known, new, head=head, wrote=wrote)
@@ -89,7 +89,7 @@ def keep_branch(
     elif known is not None and known.count and ref is not None and ref.epoch > known.epoch:
         forgotten |= _forgotten_before(session, messages)
     remembered = known.count if known is not None and has_old else 0
-    forgotten |= _buried(session, ref, messages, forgotten, remembered=remembered)
+    forgotten |= forgotten_in(session, ref, messages, forgotten, remembered=remembered)
     left = [one for one in messages if one.id not in forgotten]
     if left:
         session.core.add(left, kind=kind, task=task, as_given=False)
@@ -206,26 +206,6 @@ def _newest_if_ours(
     if any(entry.id not in ours for entry in since):
         return None
     return since[-1].seq if since else known.seq
-
-
-def _buried(
-    session: Session,
-    ref: SessionRef | None,
-    messages: Sequence[BaseMessage],
-    forgotten: frozenset[str],
-    *,
-    remembered: int,
-) -> frozenset[str]:
-    """Ids of the list's messages that were forgotten by their tombstones, besides those that are known already."""
-    left = [one for one in messages if one.id not in forgotten]
-    if not left or (ref is not None and not ref.has_forgotten):
-        return frozenset()
-    tombstones = session.core.runtime.store.tombstones
-    buried = tombstones.named(session.session_id, ids_of(left), tracks=handed_down_from(session.track))
-    if not buried:
-        return frozenset()
-    there = stored_of(session, messages)
-    return forgotten_in(session, messages, buried, frozenset(there), remembered=remembered)
 
 
 def _forgotten_before(session: Session, messages: Sequence[BaseMessage]) -> frozenset[str]:

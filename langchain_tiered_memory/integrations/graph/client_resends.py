@@ -51,11 +51,6 @@ class _Line:
     role: str
     entry: Entry | None = None
 
-    def counts(self, *, is_work_aside: bool) -> bool:
-        if self.entry is not None:
-            return _counts(self.said, is_work_aside=is_work_aside)
-        return self.role != "system" and not (is_work_aside and self.role in {WORKS, "tool"})
-
 
 def recognised(session: Session, messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], frozenset[str]]:
     """The list with what the transcript ends with, where the list begins so, as the transcript has it.
@@ -127,7 +122,7 @@ def _talked(
     is_work_aside: bool,
 ) -> dict[int, _Line]:
     """The list's beginning as the transcript has it, by the place in the list."""
-    places = [place for place, one in enumerate(said) if _counts(one, is_work_aside=is_work_aside)]
+    places = [place for place, one in enumerate(said) if _counts(_role_in(one), is_work_aside=is_work_aside)]
     for ending in _endings(session, ref, words, len(places), is_work_aside=is_work_aside):
         count = overlap([said[place] for place in places], [line.said for line in ending])
         if count:
@@ -147,7 +142,7 @@ def _endings(
     limit = max(wanted, 1)
     while True:
         newest, is_all = _newest(session, ref, words, limit)
-        lines = [one for one in newest if one.counts(is_work_aside=is_work_aside)]
+        lines = [one for one in newest if _counts(one.role, is_work_aside=is_work_aside)]
         answered = max((at for at, one in enumerate(lines, start=1) if one.role in {"assistant", WORKS}), default=0)
         if answered >= wanted or is_all or limit >= _MOST_READ:
             return [lines, lines[:answered]]
@@ -165,7 +160,7 @@ def _newest(
     gone: list[Tombstone] = []
     if words:
         gone = store.tombstones.newest(session.session_id, track=session.track, limit=limit)
-    lines = [_Line(seq=entry.seq, said=_said_in(entry), role=entry.role, entry=entry) for entry in entries]
+    lines = [_Line(seq=one.seq, said=_said_in(one), role=_role_in(_said_in(one)), entry=one) for one in entries]
     for one in gone:
         said_by_nobody: _Said = ("forgotten", str(one.seq), (), None)
         lines.append(_Line(seq=one.seq, said=words.get(one.said, said_by_nobody), role=one.role))
@@ -185,9 +180,13 @@ def _prompts(session: Session, ref: SessionRef | None, said: Sequence[_Said]) ->
     return {place: there.pop(said[place]) for place in places if said[place] in there}
 
 
-def _counts(said: _Said, *, is_work_aside: bool) -> bool:
-    role, _, calls, _ = said
-    return role != "system" and not (is_work_aside and (calls or role == "tool"))
+def _role_in(said: _Said) -> str:
+    """The role, as a tombstone names it."""
+    return WORKS if said[2] else said[0]
+
+
+def _counts(role: str, *, is_work_aside: bool) -> bool:
+    return role != "system" and not (is_work_aside and role in {WORKS, "tool"})
 
 
 def _said_in(entry: Entry) -> _Said:
@@ -230,31 +229,29 @@ def just_said(messages: Sequence[BaseMessage]) -> int:
 
 def forgotten_in(
     session: Session,
+    ref: SessionRef | None,
     messages: Sequence[BaseMessage],
-    buried: frozenset[str],
-    there: frozenset[str],
+    known: frozenset[str],
     *,
     remembered: int,
 ) -> frozenset[str]:
-    """Ids of the list's messages that were forgotten.
+    """Ids of the list's messages that were forgotten, besides those that are `known`.
 
     A message was, when its id was forgotten with the words that it has, or stands in front of another old one. Ids that
-    are made from words are no names: what was said after all that was remembered is said anew under them.
-
-    Args:
-        session: On the track of the list.
-        messages: The list, each with its id.
-        buried: Ids under which messages of the session were forgotten, of all that these may have.
-        there: Ids of the list's messages that stand in the transcript.
-        remembered: How many of the list were remembered before, from its beginning; 0 where that is not known.
+    are made from words are no names: what was said after all that was remembered is said anew under them. `remembered`
+    is how many of the list were remembered before, from its beginning; 0 where that is not known.
     """
-    runtime, track = session.core.runtime, session.track
-    names = [str(one.id) for one in messages]
+    left = [one for one in messages if one.id not in known]
+    if not left or (ref is not None and not ref.has_forgotten):
+        return frozenset()
+    runtime, track, tracks = session.core.runtime, session.track, handed_down_from(session.track)
+    names, buried = ids_of(messages), runtime.store.tombstones.named(session.session_id, ids_of(left), tracks=tracks)
+    there = stored_of(session, messages) if buried else {}
     suspects = [place for place, name in enumerate(names) if name not in there and name in buried]
     if not suspects:
         return frozenset()
     pairs = [(names[place], said) for place in suspects for said in _digests(session, messages[place])]
-    worded = runtime.store.tombstones.worded(session.session_id, pairs, tracks=handed_down_from(track))
+    worded = runtime.store.tombstones.worded(session.session_id, pairs, tracks=tracks)
     new_from = remembered or just_said(messages)
     by_words = {place for place in suspects if names[place].startswith(SAID_PREFIX)}
     exact = {place for place in suspects if names[place] in worded} - by_words

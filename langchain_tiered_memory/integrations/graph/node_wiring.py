@@ -111,7 +111,7 @@ def found_in(memory: MemorySource, wiring: Wiring, state: object, config: Runnab
     session = session_at(there, place, track=line.track)
     if key is None:
         return Found(session=session, place=place, messages=[], record=None, is_truth=False, is_apart=line.is_apart)
-    if record is None or not place.has_checkpointer:
+    if record is None or place.saver is None:
         session.core.check_owner()
     return found_on(session, place, line, _messages(state, key), record=record, messages_key=key)
 
@@ -130,7 +130,7 @@ def found_on(
     Where a client keeps the conversation and sends it again they are under the ids of the transcript; where a
     checkpointer keeps it, a list that was never remembered goes on with what its track has.
     """
-    is_truth = place.has_checkpointer or line.is_apart
+    is_truth = place.saver is not None or line.is_apart
     forgotten: frozenset[str] = frozenset()
     if not is_truth:
         messages, forgotten = recognised(session, messages)

@@ -76,11 +76,6 @@ class Place:
     writes_at_end: bool = False
     """Whether LangGraph writes no checkpoint before the run ends (`durability="exit"`)."""
 
-    @property
-    def has_checkpointer(self) -> bool:
-        """Whether the state's messages are all of their branch."""
-        return self.saver is not None
-
 
 def place_of(config: RunnableConfig, user_key: str) -> Place:
     """Where the step with that config runs."""
