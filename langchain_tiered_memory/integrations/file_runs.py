@@ -23,7 +23,7 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import DamagedFileError, InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # noqa: TC001 - read at the border
-from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode, at_once
+from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode
 from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.tracks import Place, place_of
 from langchain_tiered_memory.integrations.tools import tool_of
@@ -149,7 +149,7 @@ def start_run_node(
         _new_run(opened(memory), place_of(config, user_key), wanted).start().tend()
         return Done(update={})
 
-    return MemoryNode(name, at_once(journey))
+    return MemoryNode(name, journey)
 
 
 @checked(SettingsError)
@@ -166,7 +166,7 @@ def end_run_node(
         _new_run(opened(memory), place_of(config, user_key), {"roots": roots}).end()
         return Done(update={})
 
-    return MemoryNode(name, at_once(journey))
+    return MemoryNode(name, journey)
 
 
 _DESCRIPTION = (

@@ -27,7 +27,7 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import MemorySource, check_known_view
 from langchain_tiered_memory.integrations.graph.archiving import archive_branch, without
-from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode, at_once
+from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode
 from langchain_tiered_memory.integrations.graph.node_cache import (
     ContextChoices,
     Handover,
@@ -103,7 +103,7 @@ def remember_node(
         record = found.remembered(kind=kind, task=task)
         return Done(update=update_with(messages_key, record))
 
-    return MemoryNode(name, at_once(journey))
+    return MemoryNode(name, journey)
 
 
 @checked(SettingsError)
@@ -236,7 +236,7 @@ def _announced(memory: MemorySource, given: Mapping[str, Any], where: str) -> tu
     """A model's call, known to the nodes behind by its fingerprint; where contexts for it are handed on; the wiring."""
     check_known_view(where, memory, given.get("view", "default"))
     call, handover = call_of({name: value for name, value in given.items() if name not in WIRES}), handover_of(memory)
-    handover.announce(call)
+    handover.calls[call.fingerprint] = call
     return call, handover, Wiring(**{name: given[name] for name in WIRES if name in given})
 
 
@@ -295,4 +295,4 @@ def evict_node(
             update[messages_key] = without(ids, part_of(state, messages_key), messages_key, config)
         return Done(update=update)
 
-    return MemoryNode(name, at_once(journey))
+    return MemoryNode(name, journey)

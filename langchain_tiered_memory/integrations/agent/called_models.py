@@ -150,16 +150,14 @@ def keep_aside(runtime: Runtime, session: Session, model: str | None, aside: Asi
         )
 
 
-def measured(
-    runtime: Runtime, prepared: Prepared, handed: Sequence[BaseMessage], tools: Sequence[Any]
-) -> tuple[int, int]:
+def measured(prepared: Prepared, handed: Sequence[BaseMessage]) -> tuple[int, int]:
     """Tokens of what the model was sent, as we count; and of them what others added, as the provider bills it.
 
     Where its call was not seen, of what was handed on.
     """
-    context = prepared.context
+    context, tools, counter = prepared.context, prepared.asked.tools, prepared.session.core.runtime.counter
     ratio = context.tokens / context.raw_tokens if context.raw_tokens else 1.0
-    count = runtime.counter.count_message
+    count = counter.count_message
     own = _beyond(context.messages, handed, count)
     calls, known = prepared.asked.called.calls, {id(one) for one in handed}
     if not calls:
@@ -168,7 +166,7 @@ def measured(
     call = max(reversed(calls), key=lambda one: sum(id(said) in known for said in one.messages))
     added = _beyond(handed, call.messages, count)
     if call.tools is not None and len(call.tools) > len(tools):
-        added += runtime.counter.count_tools(call.tools) - runtime.counter.count_tools(tools)
+        added += counter.count_tools(call.tools) - counter.count_tools(tools)
     raw = max(context.raw_tokens + own + added, 1)
     return raw, max(round(added * ratio), 0)
 

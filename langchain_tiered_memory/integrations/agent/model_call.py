@@ -116,7 +116,7 @@ def _smaller(prepared: Prepared, error: Exception, sent: Sequence[BaseMessage]) 
     asked, session = prepared.asked, prepared.session
     runtime = session.core.runtime
     told, window = overflow_in(error), prepared.context.guard.window
-    _, behind = measured(runtime, prepared, sent, asked.tools)
+    _, behind = measured(prepared, sent)
     beside = prepared.room + behind
     total = prepared.context.tokens + beside
     unseen = max((told.sent_tokens or 0) - total, 0)
@@ -147,7 +147,7 @@ def _learn(prepared: Prepared, answer: Sequence[BaseMessage], sent: Sequence[Bas
     name = asked.model.name
     usages = [getattr(message, "usage_metadata", None) or {} for message in answer]
     took = max((int(usage.get("input_tokens") or 0) for usage in usages), default=0)
-    raw_tokens, behind = measured(runtime, prepared, sent, asked.tools)
+    raw_tokens, behind = measured(prepared, sent)
     session.core.engine.note_sent(session.session_id, session.track, raw_tokens)
     if asked.called.last(name) != name:
         return

@@ -122,10 +122,10 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
 
     Args:
         name: The node's, where `add_node` gets none.
-        journey: From a state and a config to the update.
+        journey: From a state and a config to the update; a flow where it may wait for a model.
     """
 
-    def __init__(self, name: str, journey: Callable[[Any, RunnableConfig], Flow[Done]]) -> None:
+    def __init__(self, name: str, journey: Callable[[Any, RunnableConfig], Flow[Done] | Done]) -> None:
         self.name = name
         self._journey = journey
 
@@ -138,7 +138,7 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
         """
         config = ensure_config(config)
         with unstreamed(config):
-            done = run(self._journey(input, config))
+            done = run(self._done(input, config))
         for notice in done.notices:
             if _write(notice):
                 dispatch_custom_event(EVENT_NAME, notice, config=config)
@@ -148,22 +148,15 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
         """See `invoke`."""
         config = ensure_config(config)
         with unstreamed(config):
-            done = await arun(self._journey(input, config))
+            done = await arun(self._done(input, config))
         for notice in done.notices:
             if _write(notice):
                 await adispatch_custom_event(EVENT_NAME, notice, config=config)
         return done.update
 
-
-def at_once(journey: Callable[[Any, RunnableConfig], Done]) -> Callable[[Any, RunnableConfig], Flow[Done]]:
-    """A journey that waits for nobody, as `MemoryNode` takes it."""
-
-    def flow(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
-        done = journey(state, config)
-        yield from ()
-        return done
-
-    return flow
+    def _done(self, state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+        found = self._journey(state, config)
+        return found if isinstance(found, Done) else (yield from found)
 
 
 def _write(notice: dict[str, Any]) -> bool:

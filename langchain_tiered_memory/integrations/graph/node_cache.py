@@ -85,18 +85,9 @@ class Handover:
     def __init__(self) -> None:
         self.notices = Notices()
         self._lock = forks.Lock()
-        self._calls: dict[str, ModelCall] = {}
+        self.calls: dict[str, ModelCall] = {}
+        """By fingerprint: those that nodes of this process were built for."""
         self._contexts: dict[tuple[str, ...], Context] = {}
-
-    def announce(self, call: ModelCall) -> None:
-        """Keep a call under its fingerprint."""
-        with self._lock:
-            self._calls[call.fingerprint] = call
-
-    def call(self, fingerprint: str) -> ModelCall | None:
-        """The call of that fingerprint, where a node of this process was built for it."""
-        with self._lock:
-            return self._calls.get(fingerprint)
 
     def put(self, key: tuple[str, ...], context: Context) -> None:
         """Keep a context until it is taken, or newer ones need its place."""
@@ -208,7 +199,7 @@ def input_of_model(
     plan = plan_in(state, changes.get("node"))
     wires = {name: value for name, value in {**plan, **changes}.items() if name in WIRES}
     asked = {name: value for name, value in changes.items() if name not in WIRES and name != "node"}
-    planned = handover.call(plan["call"]) if plan else None
+    planned = handover.calls.get(plan["call"]) if plan else None
     if plan and planned is None and not asked:
         msg = (
             "the state's plan is for a call that no context_node of this process was made for: make the node "
