@@ -38,11 +38,7 @@ from langchain_tiered_memory.integrations.graph.memory_node import EVENT_NAME, N
 from langchain_tiered_memory.integrations.graph.tracks import place_of
 from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, merged, update_with
 from langchain_tiered_memory.models.chat_models import profile_of
-from langchain_tiered_memory.types.arguments import (  # noqa: TC001
-    Count,
-    Name,
-    Scope,
-)
+from langchain_tiered_memory.types.arguments import Count, Name, Scope  # noqa: TC001
 
 try:
     from langchain.agents.middleware.types import (

@@ -43,13 +43,7 @@ from langchain_tiered_memory.integrations.graph.node_cache import (
 )
 from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in, write_turn
 from langchain_tiered_memory.integrations.state import branch_in, part_of, update_with
-from langchain_tiered_memory.types.arguments import (  # noqa: TC001
-    Count,
-    Name,
-    Scope,
-    Seconds,
-    Tool,
-)
+from langchain_tiered_memory.types.arguments import Count, Name, Scope, Seconds, Tool  # noqa: TC001
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

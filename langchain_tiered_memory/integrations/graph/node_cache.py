@@ -28,13 +28,7 @@ from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, pla
 from langchain_tiered_memory.integrations.state import STATE_KEY, BranchRecord, current, part_of
 from langchain_tiered_memory.models.chat_models import name_of
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.types.arguments import (  # noqa: TC001
-    Count,
-    Name,
-    Scope,
-    Tool,
-    Words,
-)
+from langchain_tiered_memory.types.arguments import Count, Name, Scope, Tool, Words  # noqa: TC001
 from langchain_tiered_memory.types.bounded import keep_newest
 
 if TYPE_CHECKING:
