@@ -198,3 +198,6 @@ def test_the_watermark_holds_exactly_what_was_moved(seqs: frozenset[int], reach:
         assert part.holds(seq) == (seq <= reach and seq not in seqs)
     record = BranchRecord(track="main", count=1, ids="", said="", seq=3, epoch=0, whole=True, archived=part)
     assert BranchRecord.from_json(record.to_json()) == record
+    older = record.to_json()
+    older["archived"]["digest"] = "which states had before"
+    assert BranchRecord.from_json(older) == record
