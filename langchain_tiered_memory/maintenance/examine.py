@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.maintenance.inspection import index_rows
-from langchain_tiered_memory.maintenance.remedies import Discarding, Fault
+from langchain_tiered_memory.maintenance.remedies import Discarding, Fault, fault
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
@@ -27,7 +27,8 @@ from langchain_tiered_memory.summaries.derived_checks import (
     summary_faults,
 )
 from langchain_tiered_memory.summaries.facts.rows import as_stored
-from langchain_tiered_memory.summaries.tree.fact_reading import facts_of_summary_again, read_all
+from langchain_tiered_memory.summaries.tree.fact_reading import facts_of_summary_again
+from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 
 
-_PAGE = 2000
 Seen: TypeAlias = Callable[[int], None]
 """Told how many more messages were looked at."""
 _ESTIMATES: tuple[Literal["cl100k_base", "o200k_base"], ...] = ("cl100k_base", "o200k_base")
@@ -89,19 +89,16 @@ def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) 
         if summary.parent_id is not None:
             _note_under(tally, summaries, summary.parent_id, summary.id, summary.text, track=None)
     _end_coverages(tally, summaries)
-    for start in range(0, len(kept), _PAGE):
-        _examine_summaries(runtime, ref, kept[start : start + _PAGE], summaries, tally)
+    _examine_summaries(runtime, ref, kept, summaries, tally)
     kept_totals = runtime.store.transcript.totals(ref)
-    problems: list[Problem] = []
     for name in ("entries", "tokens", "passages", "terms", "last_at"):
         if kept_totals and kept_totals[name] != getattr(tally, name):
             detail = f"{name}: {kept_totals[name]} kept, {getattr(tally, name)} counted"
-            problems.append(Problem(kind="wrong_total", what=ref.session_id, detail=detail))
+            tally.faults.append(fault("wrong_total", ref.session_id, detail))
     for seq in inspection.orphan_touches(ref):
         detail = "files are noted that a message touched which is gone"
-        problems.append(Problem(kind="orphan_file_access", what=f"{ref.session_id}/{seq}", detail=detail))
-    problems += fact_problems(runtime, ref, summaries.values())
-    tally.faults += map(Fault, problems)
+        tally.faults.append(fault("orphan_file_access", f"{ref.session_id}/{seq}", detail))
+    tally.faults += _fact_faults(runtime, ref, summaries.values())
     return tally
 
 
@@ -169,8 +166,7 @@ def _examine_summaries(
 
 def _faults(ref: SessionRef, owner: Entry | Summary, found: Iterable[tuple[str, str]], remedy: Remedy) -> list[Fault]:
     """Faults of a message or a summary, by kind and detail, with what mends them all."""
-    what = f"{ref.session_id}/{owner.id}"
-    return [Fault(Problem(kind=kind, what=what, detail=detail), remedy) for kind, detail in found]
+    return [fault(kind, f"{ref.session_id}/{owner.id}", detail, remedy) for kind, detail in found]
 
 
 def _write_again(runtime: Runtime, ref: SessionRef, entry: Entry, *, is_indexed: bool = False) -> None:
@@ -231,25 +227,23 @@ def _is_ours(runtime: Runtime, entry: Entry, mark: int | None, tokens: int) -> b
     return all(EstimatingCounter(name).count_message(message) != entry.tokens for name in _ESTIMATES)
 
 
-_FACTS_PAGE = 200
 _OF_OTHERS = frozenset({"mentions", "status", "superseded_by"})
 """What summaries above and other facts make of a fact; the rest follows from its messages."""
 
 
-def fact_problems(runtime: Runtime, ref: SessionRef, summaries: Iterable[Summary]) -> list[Problem]:
+def _fact_faults(runtime: Runtime, ref: SessionRef, summaries: Iterable[Summary]) -> list[Fault]:
     """Summaries whose facts are not what their messages and their text state; those that wait to be read are left."""
     read = runtime.store.facts.read_summaries(ref)
-    wanted = [summary for summary in summaries if summary.id in read]
-    found: list[Problem] = []
-    for start in range(0, len(wanted), _FACTS_PAGE):
-        page = wanted[start : start + _FACTS_PAGE]
+    found: list[Fault] = []
+    for page in chunks([summary for summary in summaries if summary.id in read]):
         kept = runtime.store.facts.of_summaries(ref, [summary.id for summary in page])
         for summary in page:
             again = {fact.id: as_stored(fact) for fact in facts_of_summary_again(runtime, ref, summary)}
             if not _agree(kept[summary.id], again):
                 detail = "its facts are not what its messages state"
                 what = f"{ref.session_id}/{summary.id}"
-                found.append(Problem(kind="wrong_facts", what=what, detail=detail, about=summary.id))
+                problem = Problem(kind="wrong_facts", what=what, detail=detail, about=summary.id)
+                found.append(Fault(problem, partial(runtime.store.facts.unsettle, ref, [summary.id])))
     return found
 
 
@@ -257,13 +251,6 @@ def note_of_unread(runtime: Runtime, refs: Iterable[SessionRef]) -> tuple[str, .
     """Summaries that wait to be read: no fault, for the worker reads them."""
     count = sum(runtime.store.facts.unread_count(ref) for ref in refs)
     return (f"the facts of {count} summaries are yet to be read: flush() or doctor() reads them",) if count else ()
-
-
-def mend_facts(runtime: Runtime, ref: SessionRef, problems: Iterable[Problem], *, every: bool = False) -> None:
-    """Read facts again where they differ, and those that wait; `every`: those of all the session's summaries."""
-    wrong = [problem.about for problem in problems if problem.kind == "wrong_facts"]
-    runtime.store.facts.unsettle(ref, None if every else wrong)
-    read_all(runtime, ref)
 
 
 def _agree(kept: list[Fact], again: dict[str, Fact]) -> bool:

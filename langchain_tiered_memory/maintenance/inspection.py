@@ -8,7 +8,7 @@ from sqlalchemy import and_, func, select, text, update
 
 from langchain_tiered_memory.errors import NotOurDatabaseError
 from langchain_tiered_memory.forgetting.row_removal import uproot
-from langchain_tiered_memory.sql import entry_rows, rows
+from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_every_session, lock_session
@@ -29,22 +29,13 @@ from langchain_tiered_memory.types.records import Draft, Entry, PassageDraft, Se
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-
 _PAGE = 500
-
-
-DERIVED = ("role", "name", "text", "tokens", "counter", "calls", "answers")
+_DERIVED = ("role", "name", "text", "tokens", "counter", "calls", "answers")
 """Columns of a message that follow from its payload."""
 
 
 class Inspection(Room):
     """Looks at rows as they are; judges nothing."""
-
-    def sessions(self) -> list[tuple[SessionRef, dict[str, Any]]]:
-        """Every session that can be read, with its running figures."""
-        with self.database.read() as connection:
-            found = connection.execute(select(sessions).order_by(sessions.c.key)).mappings().all()
-            return readable(connection, found, lambda row: (rows.session_ref(row), dict(row)))
 
     def entry_pages(self, ref: SessionRef) -> Iterator[list[Entry]]:
         """A session's messages, a page at a time; damaged ones left out."""
@@ -72,11 +63,8 @@ class Inspection(Room):
     def summary_rows(self, ref: SessionRef) -> list[tuple[Summary, str, int | None]]:
         """A session's summaries with the digest kept of what each says, and the mark of what counted it."""
         query = select(summaries).where(summaries.c.session_key == ref.key)
-        with self.database.read() as connection:
-            found = connection.execute(query.order_by(summaries.c.level, summaries.c.first_seq)).mappings().all()
-            return readable(
-                connection, found, lambda row: (derived_rows.summary(row), row["text_digest"], row["counter"])
-            )
+        query = query.order_by(summaries.c.level, summaries.c.first_seq)
+        return self._records(query, lambda row: (derived_rows.summary(row), row["text_digest"], row["counter"]))
 
     def passages_of(
         self, ref: SessionRef, *, seqs: Sequence[int] = (), summary_ids: Sequence[str] = ()
@@ -216,7 +204,7 @@ class Inspection(Room):
     def mend_entry(self, ref: SessionRef, seq: int, draft: Draft) -> None:
         """Write what was derived from a message anew."""
         derived = entry_rows.entry_values(draft)
-        values = {name: derived[name] for name in DERIVED}
+        values = {name: derived[name] for name in _DERIVED}
         mine = and_(entries.c.session_key == ref.key, entries.c.seq == seq)
         with self.database.write() as connection:
             lock_session(connection, ref.key)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, RowMapping, and_, insert, select
 
+from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.items.store import digest_of_place, expiry_of, kept, namespace_of
 from langchain_tiered_memory.maintenance.remedies import Fault, Known, change, fault, fits, largest, mend
+from langchain_tiered_memory.messages.codec import digest_of_payload
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.entry_rows import open_values, seal_of_row
@@ -16,7 +18,7 @@ from langchain_tiered_memory.sql.rows import names_from_json, unpacked_or_none
 from langchain_tiered_memory.sql.schema import digest_of, item_vectors, items, packed, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 
 _SEALED = ("track", "at", "kind", "task", "digest")
@@ -47,18 +49,20 @@ def of_the_session(known: Known) -> Iterator[Fault]:
         yield known.fault("wrong_epoch", "", detail, mend(sessions, row, {"epoch": made + 1}))
 
 
-def of_messages(known: Known, payload_digest: Callable[[str], str | None]) -> Iterator[Fault]:
-    """Of seals, ids, groups, revisions and calls without a result.
+def _digest_or_none(payload: str) -> str | None:
+    try:
+        return digest_of_payload(payload)
+    except UnknownMessageError:
+        return None
 
-    Args:
-        known: The session.
-        payload_digest: The digest of what a payload says; `None` where it cannot be read.
-    """
+
+def of_messages(known: Known) -> Iterator[Fault]:
+    """Of seals, ids, groups, revisions and calls without a result."""
     entries = schema.entries
     revised = Counter(row["seq"] for row in known.rows(schema.revisions, "payload"))
     heads: dict[Any, Any] = {}
     answered: dict[Any, set[str]] = {}
-    yield from _of_revisions(known, payload_digest)
+    yield from _of_revisions(known)
     for row in known.rows(entries, "payload", "text"):
         heads[row["seq"]] = row["track"]
         answered.setdefault(row["group_seq"], set()).add(row["answers"])
@@ -69,7 +73,7 @@ def of_messages(known: Known, payload_digest: Callable[[str], str | None]) -> It
         what = unpacked(row["message_id"])
         if row["seal"] is not None and not fits(known.session["digest"], row):
             detail = "its place, time, track, kind, task, id or digest is not what it was given"
-            values = _unsealed(known, row, payload_digest)
+            values = _unsealed(known, row)
             yield known.fault("message_moved", what, detail, mend(entries, row, values) if values else None)
             continue  # which of its columns is to be believed is not known
         if any(damage_in(entries, row)):
@@ -89,12 +93,12 @@ def of_messages(known: Known, payload_digest: Callable[[str], str | None]) -> It
     yield from _of_no_message(known, waiting=set(open_rows) - there, revised=set(revised) - set(heads))
 
 
-def _of_revisions(known: Known, payload_digest: Callable[[str], str | None]) -> Iterator[Fault]:
+def _of_revisions(known: Known) -> Iterator[Fault]:
     """Of what former wordings say, and of their numbers, which begin with 0 and leave none out."""
     numbers: dict[Any, list[int]] = {}
     for row in known.rows(schema.revisions):
         numbers.setdefault(row["seq"], []).append(row["revision"])
-        if payload_digest(row["payload"]) != row["digest"]:
+        if _digest_or_none(row["payload"]) != row["digest"]:
             detail = "a former wording is not what its digest says"
             yield known.fault("revision_changed", f"{row['seq']}/{row['revision']}", detail)
     for seq, found in numbers.items():
@@ -136,14 +140,14 @@ def _of_open_calls(
     yield known.fault("wrong_open_calls", unpacked(row["message_id"]), detail, anew)
 
 
-def _unsealed(known: Known, row: dict[str, Any], payload_digest: Callable[[str], str | None]) -> dict[str, Any] | None:
+def _unsealed(known: Known, row: dict[str, Any]) -> dict[str, Any] | None:
     """The one column that, set to what another table says of the message, makes the seal fit: what was damaged."""
     passages, entries = schema.passages, schema.entries
     mine = and_(passages.c.session_key == row["session_key"], passages.c.level == 0, passages.c.seq == row["seq"])
     copies = [dict(one) for one in known.connection.execute(select(passages).where(mine)).mappings()]
     others = select(entries.c.track, entries.c.kind, entries.c.task).distinct()
     others = others.where(entries.c.session_key == row["session_key"])
-    says = payload_digest(str(row["payload"]))
+    says = _digest_or_none(str(row["payload"]))
     told: list[Mapping[Any, Any]] = [*copies, *known.connection.execute(others).mappings()]
     told += [
         {"kind": None, "task": None, "digest": says},

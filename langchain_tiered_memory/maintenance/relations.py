@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Table, and_, func, insert, select, update
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
-from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
+from langchain_tiered_memory.maintenance import message_relations, run_relations, summary_relations
 from langchain_tiered_memory.maintenance.remedies import (
     PAGE,
     Discarding,
@@ -25,28 +25,12 @@ from langchain_tiered_memory.maintenance.remedies import (
     fits,
     remedy_for,
 )
-from langchain_tiered_memory.maintenance.run_relations import (
-    of_checkpoints,
-    of_files,
-    of_kept_files,
-    of_outcomes,
-    of_the_run,
-)
-from langchain_tiered_memory.maintenance.summary_relations import of_facts, of_plans, of_summaries
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import Columns, damage_in, key_of
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import lock_session
-from langchain_tiered_memory.sql.schema import (
-    digest_of,
-    forgotten,
-    forgotten_sessions,
-    removal_targets,
-    removals,
-    sessions,
-    unpacked,
-)
+from langchain_tiered_memory.sql.schema import digest_of, forgotten, forgotten_sessions, removals, sessions, unpacked
 from langchain_tiered_memory.transcript.tombstones import as_bytes, digest_of_session
 
 if TYPE_CHECKING:
@@ -56,6 +40,19 @@ if TYPE_CHECKING:
 
 
 _OF_A_SESSION = tuple(table for table in schema.metadata.sorted_tables if "session_key" in table.c)
+_CHECKS = (
+    message_relations.of_the_session,
+    summary_relations.of_summaries,
+    summary_relations.of_facts,
+    run_relations.of_the_run,
+    run_relations.of_checkpoints,
+    run_relations.of_files,
+    run_relations.of_kept_files,
+    message_relations.of_messages,
+    summary_relations.of_plans,
+    run_relations.of_outcomes,
+)
+"""What one session's rows say of each other, in the order in which it is told."""
 
 
 class Relations(Room):
@@ -113,7 +110,7 @@ def misshapen(connection: Connection) -> Iterator[Fault]:
 
 def of_no_session(connection: Connection) -> Iterator[Fault]:
     """Rows that name a session which does not exist; and whose key was damaged, where a seal can tell."""
-    there = {row["key"]: dict(row) for row in connection.execute(select(schema.sessions)).mappings()}
+    there = {row["key"]: dict(row) for row in connection.execute(select(sessions)).mappings()}
     for table in _OF_A_SESSION:
         for key in sorted(set(connection.scalars(select(table.c.session_key).distinct())) - set(there), key=str):
             detail = f"its rows are of session {key}, which does not exist"
@@ -131,7 +128,7 @@ def _brought_home(connection: Connection, table: Table, key: object, there: dict
         return None
     has_others = select(entries.c.seq).where(entries.c.session_key == owner["key"]).limit(1)
     if connection.execute(has_others).first() is None and type(key) is int:
-        return change(schema.sessions, {"key": owner["key"]}, {"key": key})
+        return change(sessions, {"key": owner["key"]}, {"key": key})
     return change(table, theirs, {"session_key": owner["key"]})
 
 
@@ -147,34 +144,19 @@ def of_vectors(connection: Connection, fingerprint: str | None) -> Iterator[Faul
         yield fault("wrong_removal", one, detail, change(removed, {"passage_id": one}, None))
 
 
-def of_session(
-    connection: Connection,
-    ref: SessionRef,
-    *,
-    plan_border: Callable[[str], int | None],
-    payload_digest: Callable[[str], str | None],
-) -> Iterator[Fault]:
-    """What one session's rows say of each other.
-
-    The two functions give the border in a plan's JSON, and the digest of what a payload says; `None` where it cannot be
-    read.
-    """
-    query = select(schema.sessions).where(schema.sessions.c.key == ref.key)
-    session = connection.execute(query).mappings().one_or_none()
-    if session is None:
-        return
-    known = Known(connection, dict(session), ref.session_id)
-    for check in (of_the_session, of_summaries, of_facts, of_the_run, of_checkpoints, of_files, of_kept_files):
-        yield from check(known)
-    yield from of_messages(known, payload_digest)
-    yield from of_plans(known, plan_border)
-    yield from of_outcomes(known, plan_border)
+def of_session(connection: Connection, ref: SessionRef) -> Iterator[Fault]:
+    """What one session's rows say of each other."""
+    session = connection.execute(select(sessions).where(sessions.c.key == ref.key)).mappings().one_or_none()
+    if session is not None:
+        known = Known(connection, dict(session), ref.session_id)
+        for check in _CHECKS:
+            yield from check(known)
 
 
 def of_removals(connection: Connection) -> Iterator[Fault]:
     """Messages that are to be removed, and that no removal will: asked for, and not done."""
     finished = {row.key: row.finished_at for row in connection.execute(select(removals.c.key, removals.c.finished_at))}
-    for one in connection.scalars(select(removal_targets.c.removal).distinct()):
+    for one in connection.scalars(select(schema.removal_targets.c.removal).distinct()):
         if type(one) is not int or one < 1 or (one in finished and finished[one] is None):
             continue
         detail = "what was to be forgotten is noted, and the removal is gone: it is begun again"

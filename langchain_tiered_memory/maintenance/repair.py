@@ -12,12 +12,13 @@ from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailab
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.forget import resume_removals
 from langchain_tiered_memory.items.searching import embed_items
-from langchain_tiered_memory.maintenance.examine import agreed, mend_facts
+from langchain_tiered_memory.maintenance.examine import agreed
 from langchain_tiered_memory.maintenance.verify import counted, faults_of, general_faults, verify
 from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.recall.indexing import brought_up, index_pending, report_outage, usable_index
 from langchain_tiered_memory.reports import DoctorReport, Problem, Progress, VerifyReport
+from langchain_tiered_memory.summaries.tree.fact_reading import read_all
 from langchain_tiered_memory.types.drafts import TOUCHING_ROLES
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def doctor(runtime: Runtime) -> DoctorReport:
             runtime.store.inspection.rebuild_text_index()
         _mend_vectors(runtime, before.problems)
     else:
-        for ref, _ in runtime.store.inspection.sessions():
-            mend_facts(runtime, ref, ())
+        for ref in runtime.store.transcript.sessions():
+            read_all(runtime, ref)
         if before.pending_vectors:
             index_pending(runtime)
     after = verify(runtime)
@@ -140,13 +141,13 @@ def _mend_faults(runtime: Runtime) -> None:
     done: set[Problem] = set()
     for _ in range(_ROUNDS):
         faults: list[Fault] = general_faults(runtime)
-        for ref, _ in inspection.sessions():
+        for ref in runtime.store.transcript.sessions():
             faults += faults_of(runtime, ref)
         if all(fault.remedy is None for fault in faults):
             break
         relations.mend(faults, discard=inspection.discard_summaries)
         done |= {fault.problem for fault in faults}
-    for ref, _ in inspection.sessions():
+    for ref in runtime.store.transcript.sessions():
         relations.seal(ref)
         if any(problem.kind == "wrong_file_access" or problem.what.startswith("ltm_files/") for problem in done):
             _mend_files(runtime, ref)
@@ -167,16 +168,18 @@ def _mend_files(runtime: Runtime, ref: SessionRef) -> None:
 
 def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int], None] = lambda _: None) -> None:
     inspection = runtime.store.inspection
-    for ref, _ in inspection.sessions():
+    for ref in runtime.store.transcript.sessions():
         tally = agreed(runtime, ref, seen=seen)
         runtime.store.relations.mend(tally.faults, discard=inspection.discard_summaries)
         for count_anew in tally.recounts if recount else ():
             count_anew()
-        mend_facts(runtime, ref, (fault.problem for fault in tally.faults), every=recount)
-    for ref, _ in inspection.sessions():
+        if recount:
+            runtime.store.facts.unsettle(ref, None)
+        read_all(runtime, ref)
+    for ref in runtime.store.transcript.sessions():
         inspection.drop_orphan_touches(ref)
     inspection.drop_orphan_passages(inspection.orphan_passages())
-    for ref, _ in inspection.sessions():
+    for ref in runtime.store.transcript.sessions():
         inspection.mend_totals(ref)
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import insert, select
 from langchain_tiered_memory.context.outcome_store import outcome_of
 from langchain_tiered_memory.errors import CheckpointError, DamagedFileError, DamagedRowError
 from langchain_tiered_memory.maintenance.remedies import Fault, Known, as_kept, mend
+from langchain_tiered_memory.maintenance.summary_relations import border_in
 from langchain_tiered_memory.runs.checkpoint_store import copies_of
 from langchain_tiered_memory.runs.files.disk import kind_of
 from langchain_tiered_memory.runs.files.file_rows import checksum_of, unpack_row
@@ -18,7 +19,7 @@ from langchain_tiered_memory.sql.schema import digest_of, digest_of_task, unpack
 from langchain_tiered_memory.types.drafts import FINDING, TOUCHING_ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 _KEYS_OF_CALLS = ('"tool_calls":[', '"invalid_tool_calls":[', '"function_call":')
@@ -79,8 +80,8 @@ def of_checkpoints(known: Known) -> Iterator[Fault]:
         )
 
 
-def of_outcomes(known: Known, plan_border: Callable[[str], int | None]) -> Iterator[Fault]:
-    """Of the columns that outcomes have copies of, and of their plans; `plan_border` as for `of_plans`."""
+def of_outcomes(known: Known) -> Iterator[Fault]:
+    """Of the columns that outcomes have copies of, and of their plans."""
     outcomes = schema.outcomes
     for row in known.rows(outcomes):
         try:
@@ -90,7 +91,7 @@ def of_outcomes(known: Known, plan_border: Callable[[str], int | None]) -> Itera
             continue
         right: dict[str, Any] = {"id": told.id, "kind": told.kind.value, "at": told.at, "last_seq": told.last_seq}
         for name in ("plan_before", "plan_after"):
-            if row[name] is not None and plan_border(row[name]) is None:
+            if row[name] is not None and border_in(row[name]) is None:
                 right[name] = None
         why = "cannot be read, or is not what its contents say"
         yield from known.differing(outcomes, row, right, kind="wrong_outcome", what=row["id"], why=why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.context.view.plan import ViewPlan, border_of_another_version
 from langchain_tiered_memory.maintenance.remedies import Fault, Known, mend
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.rows import names_from_json
@@ -14,7 +15,7 @@ from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Fact
 
@@ -81,10 +82,16 @@ def _of_sources(sources: Sequence[Mapping[str, Any]], *, is_first: bool) -> dict
     }
 
 
-def of_plans(known: Known, plan_border: Callable[[str], int | None]) -> Iterator[Fault]:
-    """Faults in the borders of views' plans; `plan_border` reads one from JSON, `None` where it cannot."""
+def border_in(plan: str) -> int | None:
+    """The border in a plan's JSON; `None` where it cannot be read."""
+    found = ViewPlan.from_json(plan)
+    return found.border if found is not None else border_of_another_version(plan)
+
+
+def of_plans(known: Known) -> Iterator[Fault]:
+    """Faults in the borders of views' plans."""
     for row in known.rows(schema.plans):
-        if plan_border(row["payload"]) != row["border"]:
+        if border_in(row["payload"]) != row["border"]:
             detail = f"it cannot be read, or its border is not {row['border']}"
             yield known.fault("wrong_plan", row["name"], detail, mend(schema.plans, row, None))
 

@@ -5,20 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.view.plan import ViewPlan, border_of_another_version
-from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, UnknownMessageError
+from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
 from langchain_tiered_memory.forgetting.forget import removal_problems
+from langchain_tiered_memory.maintenance import relations
 from langchain_tiered_memory.maintenance.examine import agreed, note_of_unread
 from langchain_tiered_memory.maintenance.message_relations import of_items
-from langchain_tiered_memory.maintenance.relations import (
-    misshapen,
-    of_no_session,
-    of_removals,
-    of_session,
-    of_tombstones,
-    of_vectors,
-)
-from langchain_tiered_memory.messages.codec import digest_of_payload
 from langchain_tiered_memory.recall.indexing import usable_index
 from langchain_tiered_memory.reports import Problem, Progress, VerifyReport
 
@@ -39,10 +30,10 @@ def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = 
     if damaged is not None:
         problems.append(Problem(kind="damaged_database", what=runtime.store.database.label, detail=damaged))
     problems += [fault.problem for fault in general_faults(runtime)]
-    sessions = runtime.store.inspection.sessions()
+    sessions = runtime.store.transcript.sessions()
     entries = summaries = other_counts = 0
     seen = counted(progress, "check", runtime.store.inspection.entry_count())
-    for ref, _ in sessions:
+    for ref in sessions:
         tally = agreed(runtime, ref, seen=seen)
         problems += [fault.problem for fault in (*tally.faults, *faults_of(runtime, ref))]
         entries, summaries = entries + tally.entries, summaries + tally.summaries
@@ -64,7 +55,7 @@ def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = 
         notes=(
             *([f"{other_counts} counts were {by_another}"] if other_counts else []),
             *_note_of_vectors(runtime, pending=pending, passages=passages),
-            *note_of_unread(runtime, [ref for ref, _ in sessions]),
+            *note_of_unread(runtime, sessions),
         ),
     )
 
@@ -87,11 +78,11 @@ def general_faults(runtime: Runtime) -> list[Fault]:
     store = runtime.store
     return _seen_twice(
         lambda: store.relations.look(
-            misshapen,
-            of_no_session,
-            of_removals,
-            partial(of_tombstones, secret=store.database.forgetting_key),
-            partial(of_vectors, fingerprint=store.vector_queue.embedder()),
+            relations.misshapen,
+            relations.of_no_session,
+            relations.of_removals,
+            partial(relations.of_tombstones, secret=store.database.forgetting_key),
+            partial(relations.of_vectors, fingerprint=store.vector_queue.embedder()),
             of_items,
         )
     )
@@ -99,26 +90,13 @@ def general_faults(runtime: Runtime) -> list[Fault]:
 
 def faults_of(runtime: Runtime, ref: SessionRef) -> list[Fault]:
     """What a session's rows say of each other; looked at twice, as in `agreed`."""
-    check = partial(of_session, ref=ref, plan_border=_border_of, payload_digest=_digest_or_none)
-    return _seen_twice(partial(runtime.store.relations.look, check))
+    return _seen_twice(partial(runtime.store.relations.look, partial(relations.of_session, ref=ref)))
 
 
 def _seen_twice(look: Callable[[], list[Fault]]) -> list[Fault]:
     found = look()
     again = {fault.problem for fault in look()} if found else set()
     return [fault for fault in found if fault.problem in again]
-
-
-def _border_of(plan: str) -> int | None:
-    found = ViewPlan.from_json(plan)
-    return found.border if found is not None else border_of_another_version(plan)
-
-
-def _digest_or_none(payload: str) -> str | None:
-    try:
-        return digest_of_payload(payload)
-    except UnknownMessageError:
-        return None
 
 
 def _note_of_vectors(runtime: Runtime, *, pending: int, passages: int) -> tuple[str, ...]:
