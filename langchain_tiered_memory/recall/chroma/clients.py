@@ -51,12 +51,13 @@ class Server(Connection):
         if not parts.hostname or parts.path.strip("/") or parts.query or parts.username or parts.password:
             msg = "a Chroma server's address is http://host:port or https://host:port; credentials go into headers"
             raise SettingsError(msg)
-        self._host, self._port, self._ssl = parts.hostname, port, parts.scheme == "https"
+        self._host, self._port = parts.hostname, port
+        self._url = f"{parts.scheme}://{parts.hostname}:{port}"
         self._headers = dict(headers or {})
         self._timeout_seconds = timeout_seconds
         self._silent_since: float | None = None
         self._last_refusal = float("-inf")
-        self.place = f"the server {parts.scheme}://{parts.hostname}:{port}"
+        self.place = f"the server {self._url}"
         self.remedy = "start it again (`chroma run`); what is missing is added by the next flush()"
 
     @contextmanager
@@ -100,10 +101,8 @@ class Server(Connection):
         raise IndexUnavailableError(msg, is_silent=True)
 
     def _heartbeat(self, limit_seconds: float) -> None:
-        scheme = "https" if self._ssl else "http"
-        httpx.get(
-            f"{scheme}://{self._host}:{self._port}/api/v2/heartbeat", headers=self._headers, timeout=limit_seconds
-        ).raise_for_status()
+        url = f"{self._url}/api/v2/heartbeat"
+        httpx.get(url, headers=self._headers, timeout=limit_seconds).raise_for_status()
 
     def _connect(self) -> ClientAPI:
         chromadb = loaded()
@@ -113,7 +112,7 @@ class Server(Connection):
             lambda: chromadb.HttpClient(
                 host=self._host,
                 port=self._port,
-                ssl=self._ssl,
+                ssl=self._url.startswith("https"),
                 headers=self._headers or None,
                 settings=chromadb.config.Settings(_env_file=None, anonymized_telemetry=False),
             ),

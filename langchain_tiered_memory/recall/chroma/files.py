@@ -18,6 +18,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import IndexUnavailableError
+from langchain_tiered_memory.sql.private_files import PRIVATE, create_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,18 +26,10 @@ if TYPE_CHECKING:
 
 DATABASE = "chroma.sqlite3"
 
-_DIRECTORY_MODE = 0o700
-
 _HEADER = struct.Struct("<i4Q")
 """hnswlib's `header.bin` as Chroma writes it: version, offset, capacity, elements in use, bytes per element."""
 _LENGTH_BYTES = 4
 _ZEROS = bytes(1 << 20)
-
-
-def make_directory(path: Path) -> None:
-    """Make a directory for Chroma, readable by nobody else; one that exists stays as it is."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
 
 
 def put_away(place: Path, going: Sequence[Path], aside: Path | None) -> str:
@@ -46,7 +39,7 @@ def put_away(place: Path, going: Sequence[Path], aside: Path | None) -> str:
         OSError: when a file cannot be deleted or moved.
     """
     if aside is not None and going:
-        make_directory(aside)
+        create_folder(aside, PRIVATE)
     for path in going:
         if aside is not None:
             path.rename(aside / path.name)

@@ -41,7 +41,8 @@ class ChromaIndex:
     """Vectors of passages in Chroma, by passage id. Safe for threads; nothing slow happens before the first use.
 
     With a directory, several processes may write and search: each sees what the others wrote. Everything that Chroma,
-    its server or the embedder raises becomes `IndexUnavailableError`; the next call tries anew.
+    its server or the embedder raises becomes `IndexUnavailableError`; the next call tries anew. After `close()` each
+    call raises `ClosedError`.
 
     Args:
         embeddings: Makes the vectors.
@@ -91,11 +92,7 @@ class ChromaIndex:
 
     @property
     def fingerprint(self) -> str:
-        """Of the embedder: class, model and dimension; asked once.
-
-        Raises:
-            IndexUnavailableError: when the embedder fails while its dimension is asked for.
-        """
+        """Of the embedder: class, model and dimension; asked once."""
         if self._fingerprint is None:
             with self._reporting("the embedder could not be asked for its dimension"):
                 self._fingerprint = fingerprint_of(self._embeddings)
@@ -104,9 +101,7 @@ class ChromaIndex:
     def add(self, rows: Sequence[PendingVector]) -> None:
         """Embed and store; an id that exists is replaced, of one that comes twice the last counts.
 
-        Raises:
-            IndexUnavailableError: when the index or the embedder cannot be used; some of the rows may be stored.
-            ClosedError: after `close()`.
+        Where that fails, some of the rows may be stored.
         """
         latest = list({row.id: row for row in rows}.values())
         for start in range(0, len(latest), _BATCH_ROWS):
@@ -124,10 +119,6 @@ class ChromaIndex:
             session_keys: Only passages of these sessions; `None` for all, which callers must mean.
             limit: How many at most.
             where: What `level`, `seq`, `track`, `at` or `kind` must be besides: `{"level": 1}`.
-
-        Raises:
-            IndexUnavailableError: when the index or the embedder cannot be used.
-            ClosedError: after `close()`.
         """
         if limit < 1 or (session_keys is not None and not session_keys):
             return []
@@ -179,12 +170,7 @@ class ChromaIndex:
         return heapq.nsmallest(limit, nearest, key=lambda hit: (-hit[1], hit[0]))
 
     def remove(self, ids: Sequence[int]) -> int:
-        """Remove passages, from the collections of other embedders too. Returns how many were in this one's.
-
-        Raises:
-            IndexUnavailableError: when the index cannot be used.
-            ClosedError: after `close()`.
-        """
+        """Remove passages, from the collections of other embedders too. Returns how many were in this one's."""
         named = [str(row_id) for row_id in dict.fromkeys(ids)]
         removed = 0
         if not named:
@@ -199,12 +185,7 @@ class ChromaIndex:
         return removed
 
     def ids(self) -> set[int]:
-        """Every passage id in the index.
-
-        Raises:
-            IndexUnavailableError: when the index cannot be used.
-            ClosedError: after `close()`.
-        """
+        """Every passage id in the index."""
         there: set[int] = set()
         with self._working("listing vectors"), self._source.reading(None) as client:
             collection = self._collections.existing(client, self._name)
@@ -216,12 +197,7 @@ class ChromaIndex:
         return there
 
     def count(self) -> int:
-        """How many passages of this embedder are in the index; 0 where nothing was added yet.
-
-        Raises:
-            IndexUnavailableError: when the index cannot be used.
-            ClosedError: after `close()`.
-        """
+        """How many passages of this embedder are in the index; 0 where nothing was added yet."""
         return self._again(self._counted)
 
     def _counted(self) -> int:
@@ -234,22 +210,13 @@ class ChromaIndex:
 
         Returns:
             `None` where it is out of reach: a server's, or the caller's own client's.
-
-        Raises:
-            IndexUnavailableError: when that fails too, or the directory is in use.
-            ClosedError: after `close()`.
         """
         with self._working("starting over"):
             self._collections.forget()
             return self._source.discard(disposable=self._disposable)
 
     def clear(self) -> None:
-        """Remove everything of this memory, whichever embedder made it.
-
-        Raises:
-            IndexUnavailableError: when the index cannot be used.
-            ClosedError: after `close()`.
-        """
+        """Remove everything of this memory, whichever embedder made it."""
         with self._working("deleting collections"), self._source.writing() as client:
             going = self._collections.all(client)
             folders = self._source.folders_of([str(collection.id) for collection in going])
@@ -263,10 +230,6 @@ class ChromaIndex:
         """Make removed rows leave no trace in files; returns the places where that cannot be promised.
 
         Embedded Chroma keeps the vectors of removed rows until it saves its index; texts and filters go now.
-
-        Raises:
-            IndexUnavailableError: when the index cannot be used.
-            ClosedError: after `close()`.
         """
         with self._working("compacting the files"):
             return self._source.compact()
