@@ -70,7 +70,8 @@ def _best(
 ) -> list[Hit]:
     index, limit = runtime.store.text_index, CANDIDATES
     statistics = index.statistics(refs, search_terms(query))
-    named = index.places(refs, telling(statistics), limit=limit, filters=filters)
+    lexical = index.find(refs, telling(statistics), limit=limit, filters=filters)
+    named = {(one.session_key, one.seq) for one in lexical}
     similar = similar_passages(runtime, refs, query, level=0, limit=limit)
     keys = {ref.key for ref in refs}
     dense = (one for one in index.by_id(None, list(similar), filters=filters) if one.session_key in keys)

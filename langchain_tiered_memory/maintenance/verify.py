@@ -128,11 +128,7 @@ def _vector_problems(runtime: Runtime) -> tuple[int, list[Problem]]:
         if index is None:
             return 0, []
         there = index.ids()
-        wanted: set[int] = set()
-        after = 0
-        while page := runtime.store.vector_queue.settled(fingerprint=index.fingerprint, after=after, limit=_PAGE):
-            wanted.update(page)
-            after = page[-1]
+        wanted = set(runtime.store.vector_queue.settled(fingerprint=index.fingerprint))
         waiting = set(runtime.store.vector_queue.forgotten(limit=_PAGE))
     except (IndexUnavailableError, EmbedderMismatchError) as error:
         return 0, [Problem(kind="vectors_unavailable", what="Chroma", detail=str(error))]

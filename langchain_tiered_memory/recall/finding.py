@@ -93,7 +93,7 @@ def find(
     terms = search_terms(query)
     statistics = runtime.store.text_index.statistics([ref], terms)
     weights = telling(statistics)
-    lexical = {seq for _, seq in runtime.store.text_index.places([ref], weights, limit=limit, filters=filters)}
+    lexical = {one.seq for one in runtime.store.text_index.find([ref], weights, limit=limit, filters=filters)}
     similar = similar_passages(runtime, [ref], query, level=0, limit=limit)
     dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
     hits = (lexical | {passage.seq for passage in dense if passage.level == 0}) - {asked_at}

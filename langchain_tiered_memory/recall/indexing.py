@@ -97,8 +97,6 @@ def _ask(runtime: Runtime) -> None:
 
 _BATCH = 256
 """Passages embedded before their rows are settled."""
-_PAGE = 5000
-"""Ids read at a time."""
 
 
 def usable_index(runtime: Runtime) -> ChromaIndex | None:
@@ -127,23 +125,13 @@ def usable_index(runtime: Runtime) -> ChromaIndex | None:
 def index_all(
     runtime: Runtime, *, ref: SessionRef | None = None, is_over: Callable[[], bool] = lambda: False
 ) -> Flow[int]:
-    """`index_pending` in batches, with a stop point behind each; `is_over` is asked there whether to end."""
+    """`brought_up` in batches, with a stop point behind each; `is_over` is asked there whether to end."""
     done = 0
-    while some := index_pending(runtime, ref=ref, limit=_BATCH):
+    while some := brought_up(runtime, ref=ref, limit=_BATCH)[0]:
         done += some
         yield from stop_point()
         if is_over():
             break
-    return done
-
-
-def index_pending(runtime: Runtime, *, ref: SessionRef | None = None, limit: int | None = None) -> int:
-    """Embed what waits, the whole memory's or one session's, oldest first, and drop what was forgotten.
-
-    Returns:
-        How many passages were embedded. An outage ends the work, is reported, and leaves the rest in the queue.
-    """
-    done, _ = brought_up(runtime, ref=ref, limit=limit)
     return done
 
 
@@ -155,7 +143,12 @@ def brought_up(
     newest_first: bool = False,
     embedded: Callable[[int], None] | None = None,
 ) -> tuple[int, ChromaIndex | None]:
-    """`index_pending`, with the index where it can be asked now: `None` spares another wait for one that is down."""
+    """Embed what waits, the whole memory's or one session's, oldest first, and drop what was forgotten.
+
+    Returns:
+        How many passages were embedded, and the index where it can be asked now: `None` spares another wait for one
+        that is down. An outage ends the work, is reported, and leaves the rest in the queue.
+    """
     done = 0
     try:
         index = usable_index(runtime)
@@ -175,7 +168,7 @@ def brought_up(
             runtime.store.database.end_snapshot()  # embedding takes its time
             index.add(rows)
             runtime.store.vector_queue.settle([row.id for row in rows], fingerprint=index.fingerprint)
-            _drop_overtaken(runtime, index, [row.id for row in rows])
+            drop_forgotten(runtime, index)  # passages may be edited or forgotten while they are embedded
             done += len(rows)
             if embedded is not None:
                 embedded(len(rows))
@@ -223,13 +216,7 @@ def queue_lost(runtime: Runtime) -> bool:
 
 
 def _queue_missing(runtime: Runtime, index: ChromaIndex) -> None:
-    settled: list[int] = []
-    while page := runtime.store.vector_queue.settled(
-        fingerprint=index.fingerprint,
-        after=settled[-1] if settled else 0,
-        limit=_PAGE,
-    ):
-        settled += page
+    settled = runtime.store.vector_queue.settled(fingerprint=index.fingerprint)
     there = index.ids()
     missing = [one for one in settled if one not in there]
     if missing:
@@ -241,14 +228,6 @@ def _queue_missing(runtime: Runtime, index: ChromaIndex) -> None:
             missing=len(missing),
             settled=len(settled),
         )
-
-
-def _drop_overtaken(runtime: Runtime, index: ChromaIndex, ids: list[int]) -> None:
-    """Passages may be edited or forgotten while they are embedded: what is no more must not stay."""
-    alive = {passage.id for passage in runtime.store.text_index.by_id(None, ids)}
-    gone = [one for one in ids if one not in alive]
-    if gone:
-        index.remove(gone)
 
 
 def drop_forgotten(runtime: Runtime, index: ChromaIndex) -> int:

@@ -50,12 +50,13 @@ def find_summaries(
     said = runtime.store.text_index.statistics([ref], absent, ceiling=1).document_frequency if absent else {}
     unsaid = sum(count > 0 for count in said.values()) * math.log(1 + (statistics.passages + 0.5) / 0.5)
     limit = CANDIDATES
-    lexical = runtime.store.text_index.find(ref, weights, level=level, limit=limit, filters=filters)
+    lexical = runtime.store.text_index.find([ref], weights, level=level, limit=limit, filters=filters)
     similar = similar_passages(runtime, [ref], query, level=level, limit=limit)
-    dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
+    named = list(dict.fromkeys([*(one.id for one in lexical), *similar]))
+    read = {one.id: one for one in runtime.store.text_index.by_id(ref, named, filters=filters)}
     whole = (sum(weights.values()) + unsaid) or 1.0
     best: dict[str, tuple[float, Passage]] = {}
-    for passage in {one.id: one for one in (*lexical, *dense)}.values():
+    for passage in (read[one] for one in named if one in read):
         terms = set(passage.terms.split())
         shared = sum(weight for term, weight in weights.items() if term in terms) / whole
         near = max(similar.get(passage.id, 0.0), 0.0)

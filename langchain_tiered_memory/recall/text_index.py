@@ -80,8 +80,6 @@ _LIMITS = {
 }
 """What filters ask of a passage."""
 _SEVERAL = frozenset({"tracks", "kinds"})
-_PLACE = ("session_key", "seq")
-_WHOLE = tuple(column.name for column in derived_rows.PASSAGE_COLUMNS)
 _COUNTED_AT_ONCE = 100
 """Terms that one statement counts: SQLite joins no more than 500 selects."""
 
@@ -126,69 +124,35 @@ class TextIndex(Room):
 
     def find(
         self,
-        ref: SessionRef,
+        refs: Sequence[SessionRef],
         weights: Mapping[str, float],
         *,
         level: int = 0,
         limit: int,
         filters: SearchFilters | None = None,
-    ) -> list[Passage]:
-        """Passages that share a term with the question, the most promising `limit` of them.
+    ) -> list[Row[Any]]:
+        """`id`, `session_key` and `seq` of the passages that share a term with the question, the best `limit` of them.
 
         Those come first whose terms weigh most together; of equals, the newest. Of more than 100 terms the heaviest
         count. On SQLite a term names at most its newest 10,000 passages.
 
         Args:
-            ref: The session to search.
+            refs: The sessions to search.
             weights: The question's terms and how much each tells (such as its idf).
             level: 0 for messages, else the level of summaries.
             limit: How many at most.
             filters: Further conditions.
         """
-        with self.database.read() as connection:
-            found = self._candidates(connection, [ref.key], weights, _WHOLE, level=level, limit=limit, filters=filters)
-            return readable(connection, found, derived_rows.passage_of)
-
-    def places(
-        self,
-        refs: Sequence[SessionRef],
-        weights: Mapping[str, float],
-        *,
-        limit: int,
-        filters: SearchFilters | None = None,
-    ) -> set[tuple[int, int]]:
-        """The messages of the passages that `find` gives, of several sessions: their sessions' keys, and their numbers.
-
-        For who reads all passages of these anyway.
-        """
-        keys = sorted({ref.key for ref in refs})
-        with self.database.read() as connection:
-            found = self._candidates(connection, keys, weights, _PLACE, level=0, limit=limit, filters=filters)
-        return {(row.session_key, row.seq) for row in found if isinstance(row.seq, int)}
-
-    def _candidates(
-        self,
-        connection: Connection,
-        keys: Sequence[int],
-        weights: Mapping[str, float],
-        columns: tuple[str, ...],
-        *,
-        level: int,
-        limit: int,
-        filters: SearchFilters | None,
-    ) -> Sequence[Row[Any]]:
-        """These columns of the passages of some sessions that share a term with the question, as of `find`."""
+        keys = {ref.key for ref in refs}
         heaviest = sorted(weights.items(), key=lambda item: -item[1])[:_MOST_TERMS]
         if not heaviest or not keys:
             return []
-        scopes = [scope_of(key, level) for key in keys]
-        if self.database.dialect == "sqlite":
-            found = _sqlite_candidates(connection, scopes, heaviest, columns, filters=filters, limit=limit)
-        else:
-            query = _postgresql_candidates(scopes, heaviest, columns, filters=filters, limit=limit)
-            found = connection.execute(query).all()
+        scopes = [scope_of(key, level) for key in sorted(keys)]
+        candidates = _sqlite_candidates if self.database.dialect == "sqlite" else _postgresql_candidates
+        with self.database.read() as connection:
+            found = candidates(connection, scopes, heaviest, filters=filters, limit=limit)
         # What an index names is compared with the row: a damaged one may name another session's.
-        return [row for row in found if row.session_key in keys]
+        return [row for row in found if row.session_key in keys and isinstance(row.seq, int)]
 
     def by_id(
         self, ref: SessionRef | None, ids: Sequence[int], *, filters: SearchFilters | None = None
@@ -241,7 +205,6 @@ def _sqlite_candidates(
     connection: Connection,
     scopes: Sequence[str],
     weights: Sequence[tuple[str, float]],
-    columns: tuple[str, ...],
     *,
     filters: SearchFilters | None,
     limit: int,
@@ -251,11 +214,11 @@ def _sqlite_candidates(
     for number, (term, weight) in enumerate(weights):
         named |= {f"term{number}": _fts_query(scopes, [term]), f"weight{number}": weight}
     names = tuple(name for name in _LIMITS if name in named)
-    return connection.execute(_sqlite_query(len(weights), columns, names), named).all()
+    return connection.execute(_sqlite_query(len(weights), names), named).all()
 
 
 @lru_cache(maxsize=256)
-def _sqlite_query(terms: int, columns: tuple[str, ...], limits: tuple[str, ...]) -> TextClause:
+def _sqlite_query(terms: int, limits: tuple[str, ...]) -> TextClause:
     """As text: to build, and to read, a select of each term takes SQLAlchemy longer than SQLite takes to answer."""
     where = "".join(f" AND {_LIMITS[name]}" for name in limits)
     beside = " JOIN ltm_passages ON ltm_passages.id = ltm_passages_fts.rowid" if limits else ""
@@ -264,9 +227,9 @@ def _sqlite_query(terms: int, columns: tuple[str, ...], limits: tuple[str, ...])
         f"WHERE ltm_passages_fts MATCH :term{number}{where} ORDER BY ltm_passages_fts.rowid DESC LIMIT :most)"
         for number in range(terms)
     )
-    shown = ", ".join(f"ltm_passages.{name}" for name in columns)
     query = text(
-        f"SELECT {shown} FROM ltm_passages JOIN (SELECT id, sum(weight) AS score FROM ({each}) GROUP BY id "
+        "SELECT ltm_passages.id, session_key, seq FROM ltm_passages JOIN "
+        f"(SELECT id, sum(weight) AS score FROM ({each}) GROUP BY id "
         "ORDER BY score DESC, id DESC LIMIT :limit) AS anon_ranked ON anon_ranked.id = ltm_passages.id "
         "ORDER BY anon_ranked.score DESC, ltm_passages.id DESC"
     )
@@ -274,25 +237,26 @@ def _sqlite_query(terms: int, columns: tuple[str, ...], limits: tuple[str, ...])
 
 
 def _postgresql_candidates(
+    connection: Connection,
     scopes: Sequence[str],
     weights: Sequence[tuple[str, float]],
-    columns: tuple[str, ...],
     *,
     filters: SearchFilters | None,
     limit: int,
-) -> Select[Any]:
+) -> Sequence[Row[Any]]:
     """As `_sqlite_candidates`; the index of a `tsvector` answers for all terms at once."""
     any_term = cast(_ts_query(scopes, [term for term, _ in weights]), TSQUERY)
     score = sum(
         (case((_tsv.op("@@")(cast(_quoted(term), TSQUERY)), weight), else_=0.0) for term, weight in weights),
         literal(0.0),
     )
-    return (
-        select(*(passages.c[name] for name in columns))
+    query: Select[Any] = (
+        select(passages.c.id, passages.c.session_key, passages.c.seq)
         .where(_tsv.op("@@")(any_term), *_conditions(filters))
         .order_by(score.desc(), passages.c.id.desc())
         .limit(limit)
     )
+    return connection.execute(query).all()
 
 
 def _fts_query(scopes: Sequence[str], terms: Sequence[str]) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import and_, case, delete, func, select, update
 
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import insert_if_absent, lock_every_session, lock_sessions_of_passages, upsert
 from langchain_tiered_memory.sql.schema import entries, meta, passages, removed_vectors, summaries, unpacked
@@ -17,19 +16,20 @@ from langchain_tiered_memory.transcript.append import chunks
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, Connection, RowMapping
+    from sqlalchemy import ColumnElement, RowMapping
 
     from langchain_tiered_memory.types.records import SessionRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingVector:
-    """A passage that is not in the vector index yet."""
+class VectorRow:
+    """What the vector index needs to know of a passage."""
 
     id: int
     text: str
+    """What to embed."""
     metadata: Mapping[str, str | int | float]
-    """`session`, `level` and `seq` (int), `track` and `kind` (str), `at` (float)."""
+    """`session` (int), `level` (int), `seq` (int), `track` (str), `at` (float), `kind` (str)."""
 
 
 class VectorQueue(Room):
@@ -37,34 +37,16 @@ class VectorQueue(Room):
 
     def pending(
         self, *, limit: int, levels_above_0: bool = True, ref: SessionRef | None = None, newest_first: bool = False
-    ) -> list[PendingVector]:
+    ) -> list[VectorRow]:
         """Passages without a vector, with the text to embed."""
         query = (
-            select(passages)
-            .where(_is_pending(levels_above_0=levels_above_0))
+            _WITH_TEXTS.where(_is_pending(levels_above_0=levels_above_0))
             .order_by(passages.c.id.desc() if newest_first else passages.c.id)
             .limit(limit)
         )
         if ref is not None:
             query = query.where(passages.c.session_key == ref.key)
-        with self.database.read() as connection:
-            found = readable(connection, connection.execute(query).mappings(), _whole)
-            texts = _owner_texts(connection, found)
-        return [
-            PendingVector(
-                id=row["id"],
-                text=_embedded_text(texts.get(_owner(row)), row["start"], row["stop"]),
-                metadata={
-                    "session": row["session_key"],
-                    "level": row["level"],
-                    "seq": row["seq"],
-                    "track": unpacked(row["track"]),
-                    "at": row["at"],
-                    "kind": unpacked(row["kind"] or ""),
-                },
-            )
-            for row in found
-        ]
+        return self._records(query, _vector_row)
 
     def count(self, *, levels_above_0: bool = True, ref: SessionRef | None = None) -> int:
         """How many passages have no vector."""
@@ -124,11 +106,11 @@ class VectorQueue(Room):
         with self.database.read() as connection:
             return connection.execute(query.offset(known).limit(1)).first() is not None
 
-    def settled(self, *, fingerprint: str, after: int, limit: int) -> list[int]:
-        """Ids of passages that should be in that embedder's index, in order, behind `after`."""
-        query = select(passages.c.id).where(passages.c.vector == fingerprint[:32], passages.c.id > after)
+    def settled(self, *, fingerprint: str) -> list[int]:
+        """Ids of passages that should be in that embedder's index, in order."""
+        query = select(passages.c.id).where(passages.c.vector == fingerprint[:32]).order_by(passages.c.id)
         with self.database.read() as connection:
-            return list(connection.scalars(query.order_by(passages.c.id).limit(limit)))
+            return list(connection.scalars(query))
 
     def embedder(self) -> str | None:
         """Fingerprint of the embedder whose vectors the index holds."""
@@ -142,43 +124,42 @@ class VectorQueue(Room):
             connection.execute(upsert(connection, meta, key=("name",), values=values))
 
 
-def _whole(row: RowMapping) -> RowMapping:
+_LENGTH = case((passages.c.stop > passages.c.start, passages.c.stop - passages.c.start), else_=0)
+_PART = (passages.c.start + 1, _LENGTH)
+_SPOKEN_IN = and_(
+    passages.c.level == 0, entries.c.session_key == passages.c.session_key, entries.c.seq == passages.c.seq
+)
+_WITH_TEXTS = (
+    select(
+        passages,
+        entries.c.name.label("speaker"),
+        entries.c.role,
+        func.coalesce(func.substr(entries.c.text, *_PART), func.substr(summaries.c.text, *_PART), "").label("said"),
+    )
+    .outerjoin(entries, _SPOKEN_IN)
+    .outerjoin(summaries, summaries.c.id == passages.c.summary_id)
+)
+"""Passages with who speaks in them, and what they say."""
+
+
+def _vector_row(row: RowMapping) -> VectorRow:
     columns = ("id", "session_key", "level", "seq", "summary_id", "start", "stop", "at")
     check(passages, {name: row[name] for name in columns})
-    return row
+    speaker = unpacked(row["speaker"]) if row["speaker"] is not None else row["role"]
+    return VectorRow(
+        id=row["id"],
+        text=f"{speaker}: {row['said']}" if speaker else str(row["said"]),
+        metadata={
+            "session": row["session_key"],
+            "level": row["level"],
+            "seq": row["seq"],
+            "track": unpacked(row["track"]),
+            "at": row["at"],
+            "kind": unpacked(row["kind"] or ""),
+        },
+    )
 
 
 def _is_pending(*, levels_above_0: bool) -> ColumnElement[bool]:
     waiting = passages.c.vector.is_(None)
     return waiting if levels_above_0 else waiting & (passages.c.level == 0)
-
-
-def _owner(row: RowMapping) -> tuple[int, int] | str:
-    return (row["session_key"], row["seq"]) if row["level"] == 0 else str(row["summary_id"])
-
-
-def _owner_texts(
-    connection: Connection, found: Sequence[RowMapping]
-) -> dict[tuple[int, int] | str, tuple[str | None, str]]:
-    """Who speaks in, and what says, each owner of these passages. Read once each: a long message has many passages."""
-    texts: dict[tuple[int, int] | str, tuple[str | None, str]] = {}
-    seqs: dict[int, set[int]] = {}
-    for row in found:
-        if row["level"] == 0:
-            seqs.setdefault(row["session_key"], set()).add(row["seq"])
-    for key, mine in seqs.items():
-        for part in chunks(sorted(mine)):
-            query = select(entries.c.seq, entries.c.name, entries.c.role, entries.c.text)
-            for seq, name, role, text in connection.execute(
-                query.where(entries.c.session_key == key, entries.c.seq.in_(part))
-            ):
-                texts[key, seq] = (unpacked(name) if name is not None else role, str(text))
-    for part in chunks(sorted({str(row["summary_id"]) for row in found if row["level"] > 0})):
-        for one, text in connection.execute(select(summaries.c.id, summaries.c.text).where(summaries.c.id.in_(part))):
-            texts[one] = (None, str(text))
-    return texts
-
-
-def _embedded_text(owner: tuple[str | None, str] | None, start: int, stop: int) -> str:
-    speaker, text = owner or (None, "")
-    return f"{speaker}: {text[start:stop]}" if speaker else text[start:stop]

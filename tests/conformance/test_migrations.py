@@ -145,7 +145,7 @@ def check_kept_content(path: Path, *, number: int) -> None:
     assert store.transcript.entries(ref)[0].text == "edited"
     assert len(store.transcript.revisions(ref, "m1")) == 1
     assert [root.text for root in store.tree.roots(ref, limit=9)] == ["kept summary"]
-    assert [hit.seq for hit in store.text_index.find(ref, {"word3": 1.0}, limit=9)] == [3]
+    assert [hit.seq for hit in store.text_index.find([ref], {"word3": 1.0}, limit=9)] == [3]
     assert ids([*waiting(store, ref, track="main")]) == ["call"]
     assert store.plans.calibration("model", "counter") == (1.1, 3)
     assert store.inspection.damaged_text_index() == []

@@ -158,13 +158,14 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.store.inspection.damaged_text_index() == []
         assert self.store.inspection.orphan_passages() == []
         for word in WORDS:
-            hits = self.store.text_index.find(self.ref, {word: 1.0}, limit=1000)
+            hits = self.store.text_index.find([self.ref], {word: 1.0}, limit=1000)
             expected = [seq for one, seq in self.seqs.items() if word in self.texts[one].split()]
             assert sorted(hit.seq for hit in hits) == sorted(expected)
         for level in (1, 2, 3):
             finished = [one for one in self.store.tree.all(self.ref) if one.level == level and one.text]
-            hits = self.store.text_index.find(self.ref, dict.fromkeys(WORDS, 1.0), level=level, limit=1000)
-            assert sorted(str(hit.summary_id) for hit in hits) == sorted(one.id for one in finished)
+            hits = self.store.text_index.find([self.ref], dict.fromkeys(WORDS, 1.0), level=level, limit=1000)
+            named = self.store.text_index.by_id(self.ref, [hit.id for hit in hits])
+            assert sorted(str(passage.summary_id) for passage in named) == sorted(one.id for one in finished)
 
     @invariant()
     def totals_are_what_a_recount_finds(self) -> None:

@@ -79,8 +79,7 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "calibration": lambda s, _r, _: s.plans.calibration("m", "c"),
     "term statistics": lambda s, r, _: s.text_index.statistics([r], ["word1"]),
     "term statistics of summaries": lambda s, r, _: s.text_index.statistics([r], ["word1"], level=1),
-    "text search": lambda s, r, _: s.text_index.find(r, {"word1": 1.0}, limit=9),
-    "messages of a text search": lambda s, r, _: s.text_index.places([r], {"word1": 1.0}, limit=9),
+    "text search": lambda s, r, _: s.text_index.find([r], {"word1": 1.0}, limit=9),
     "passages by id": lambda s, r, _: s.text_index.by_id(r, MANY),
     "passages of entries": lambda s, r, _: s.text_index.of_entries(r, MANY),
     "vectors to make": lambda s, _r, _: s.vector_queue.pending(limit=9),
@@ -113,7 +112,6 @@ MAY_SORT = {
     "claim": "as many as one summary covers",
     "plan": "at most as many as are kept",
     "text search": "the candidates are ranked",
-    "messages of a text search": "the candidates are ranked",
     "level 1 between": "as many as stand between two borders",
     "settle": "the sessions of one batch",
 }

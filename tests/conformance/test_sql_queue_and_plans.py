@@ -53,8 +53,7 @@ def test_passages_wait_with_what_to_embed_until_they_are_settled(store: SqlStore
     assert (store.vector_queue.count(), store.vector_queue.count(ref=ref, levels_above_0=False)) == (4, 2)
     store.vector_queue.settle([rows[0].id, rows[3].id], fingerprint="f" * 50)
     assert [row.id for row in store.vector_queue.pending(limit=9)] == [rows[1].id, rows[2].id]
-    assert store.vector_queue.settled(fingerprint="f" * 50, after=0, limit=9) == [rows[0].id, rows[3].id]
-    assert store.vector_queue.settled(fingerprint="f" * 50, after=rows[0].id, limit=9) == [rows[3].id]
+    assert store.vector_queue.settled(fingerprint="f" * 50) == [rows[0].id, rows[3].id]
 
 
 def test_only_a_passage_of_a_long_message_is_embedded(store: SqlStore) -> None:
@@ -85,7 +84,7 @@ def test_a_vector_that_comes_after_its_passage_was_forgotten_is_to_be_forgotten_
     store.vector_queue.settle_forgotten(store.vector_queue.forgotten(limit=9))
     store.vector_queue.settle(being_embedded, fingerprint="f")
     assert store.vector_queue.forgotten(limit=9) == [being_embedded[0]]
-    assert store.vector_queue.settled(fingerprint="f", after=0, limit=9) == [being_embedded[1]]
+    assert store.vector_queue.settled(fingerprint="f") == [being_embedded[1]]
 
 
 def test_a_reset_puts_everything_back_into_the_queue(store: SqlStore) -> None:
@@ -211,8 +210,9 @@ def test_planted_faults_are_found_and_mended(store: SqlStore) -> None:
     totals = store.transcript.totals(ref)
     assert (totals["entries"], totals["tokens"], totals["passages"], totals["terms"]) == (5, 58, 5, 10)
     assert totals["last_at"] == store.transcript.by_seq(ref, [5])[0].at
-    assert [hit.seq for hit in store.text_index.find(ref, {"mended": 1.0}, limit=9)] == [4]
-    assert [hit.summary_id for hit in store.text_index.find(ref, {"new": 1.0}, level=1, limit=9)] == [one.id]
+    assert [hit.seq for hit in store.text_index.find([ref], {"mended": 1.0}, limit=9)] == [4]
+    (hit,) = store.text_index.find([ref], {"new": 1.0}, level=1, limit=9)
+    assert [passage.summary_id for passage in store.text_index.by_id(ref, [hit.id])] == [one.id]
     assert store.inspection.orphan_passages() == []
     assert store.inspection.damaged_text_index() == []
 
@@ -236,7 +236,7 @@ def test_a_damaged_text_index_is_found_and_rebuilt(store: SqlStore) -> None:
         assert store.inspection.damaged_text_index() is None
     store.inspection.rebuild_text_index()
     assert store.inspection.damaged_text_index() == []
-    assert [hit.seq for hit in store.text_index.find(ref, {"common": 1.0}, limit=9)] == [3, 2, 1]
+    assert [hit.seq for hit in store.text_index.find([ref], {"common": 1.0}, limit=9)] == [3, 2, 1]
 
 
 def test_a_discarded_summary_takes_those_above_it_along_and_frees_what_they_covered(store: SqlStore) -> None:
@@ -247,7 +247,7 @@ def test_a_discarded_summary_takes_those_above_it_along_and_frees_what_they_cove
     assert ids(store.tree.all(ref)) == [two.id]
     assert ids(store.tree.roots(ref, limit=9)) == [two.id]
     assert [waiting.seq for waiting in store.tree.waiting_entries(ref, track="main", limit=9)] == [1, 2, 5, 6]
-    assert store.text_index.find(ref, {"summary": 1.0}, level=2, limit=9) == []
+    assert store.text_index.find([ref], {"summary": 1.0}, level=2, limit=9) == []
     moved = store.transcript.find("s")
     assert moved is not None
     assert moved.epoch > ref.epoch

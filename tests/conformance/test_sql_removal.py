@@ -119,7 +119,7 @@ def test_a_summary_that_is_being_made_of_what_was_removed_comes_to_nothing(store
     forget_messages(store, ref, ["m1"])
     assert not store.tree.commit(ref, parent, written("secret"), owner="w", now=NOW)
     assert ids(store.tree.roots(ref, limit=9)) == [children[1].id]
-    assert store.text_index.find(ref, {"secret": 1.0}, level=2, limit=9) == []
+    assert store.text_index.find([ref], {"secret": 1.0}, level=2, limit=9) == []
 
 
 def test_a_removed_session_leaves_no_row_and_others_whole(store: SqlStore) -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.errors import ClosedError, IndexUnavailableError, SettingsError
+from langchain_tiered_memory.protocols import VectorRow
 from langchain_tiered_memory.recall.chroma.index import ChromaIndex
-from langchain_tiered_memory.recall.vector_queue import PendingVector
 from tests.embedders import BrokenEmbeddings, FixedEmbeddings, HashingEmbeddings, ScatteringEmbeddings
 from tests.servers import chroma_server, free_port
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 EMBEDDER = HashingEmbeddings()
 
 
-def row(number: int, text: str | None = None, *, session: int = 1, **metadata: str | float) -> PendingVector:
+def row(number: int, text: str | None = None, *, session: int = 1, **metadata: str | float) -> VectorRow:
     known = {"session": session, "level": 0, "seq": number, "track": "main", "at": float(number), "kind": ""}
-    return PendingVector(id=number, text=text or f"passage number{number}", metadata={**known, **metadata})
+    return VectorRow(id=number, text=text or f"passage number{number}", metadata={**known, **metadata})
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from langchain_tiered_memory.protocols import VectorRow
 from langchain_tiered_memory.recall.chroma.index import ChromaIndex
-from langchain_tiered_memory.recall.vector_queue import PendingVector
 from tests.embedders import ScatteringEmbeddings
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ for line in sys.stdin:
 """
 
 
-def rows(numbers: Iterable[int]) -> list[PendingVector]:
+def rows(numbers: Iterable[int]) -> list[VectorRow]:
     return [
-        PendingVector(
+        VectorRow(
             id=number,
             text=f"passage number{number}",
             metadata={"session": 1, "level": 0, "seq": number, "track": "main", "at": float(number), "kind": ""},

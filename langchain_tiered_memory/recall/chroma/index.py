@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from langchain_core.embeddings import Embeddings
 
-    from langchain_tiered_memory.recall.vector_queue import PendingVector
+    from langchain_tiered_memory.recall.vector_queue import VectorRow
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class ChromaIndex:
                 self._fingerprint = fingerprint_of(self._embeddings)
         return self._fingerprint
 
-    def add(self, rows: Sequence[PendingVector]) -> None:
+    def add(self, rows: Sequence[VectorRow]) -> None:
         """Embed and store; an id that exists is replaced, of one that comes twice the last counts.
 
         Where that fails, some of the rows may be stored.
@@ -118,14 +118,14 @@ class ChromaIndex:
             query: The question's text.
             session_keys: Only passages of these sessions; `None` for all, which callers must mean.
             limit: How many at most.
-            where: What `level`, `seq`, `track`, `at` or `kind` must be besides: `{"level": 1}`.
+            where: What `level`, `seq`, `track`, `at` or `kind` must be besides.
         """
         if limit < 1 or (session_keys is not None and not session_keys):
             return []
         vector = self._vectors(lambda texts: [self._embeddings.embed_query(text) for text in texts], [query])[0]
         return self._again(partial(self._nearest, vector, session_keys=session_keys, limit=limit, where=where))
 
-    def _store(self, batch: Sequence[PendingVector], vectors: Any) -> None:  # noqa: ANN401 - numpy is loaded lazily
+    def _store(self, batch: Sequence[VectorRow], vectors: Any) -> None:  # noqa: ANN401 - numpy is loaded lazily
         with self._working("storing vectors"), self._source.writing() as client:
             collection = self._collections.made(client, self.fingerprint)
             most = client.get_max_batch_size()
