@@ -16,7 +16,7 @@ from langchain_tiered_memory.maintenance.examine import agreed
 from langchain_tiered_memory.maintenance.verify import counted, faults_of, general_faults, verify
 from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
-from langchain_tiered_memory.recall.indexing import brought_up, index_pending, report_outage, usable_index
+from langchain_tiered_memory.recall.indexing import brought_up, report_outage, usable_index
 from langchain_tiered_memory.reports import DoctorReport, Problem, Progress, VerifyReport
 from langchain_tiered_memory.summaries.tree.fact_reading import read_all
 from langchain_tiered_memory.types.drafts import TOUCHING_ROLES
@@ -52,7 +52,7 @@ def rebuild_index(runtime: Runtime, *, progress: Callable[[Progress], object] | 
         # Some damage shows only when something is written.
         why = _broken(index) if usable is None else None
         if why is not None and _start_over(runtime, index, why):
-            index_pending(runtime)
+            brought_up(runtime)
     return verify(runtime, progress=progress)
 
 
@@ -101,7 +101,7 @@ def doctor(runtime: Runtime) -> DoctorReport:
         for ref in runtime.store.transcript.sessions():
             read_all(runtime, ref)
         if before.pending_vectors:
-            index_pending(runtime)
+            brought_up(runtime)
     after = verify(runtime)
     left = (*after.problems, *_still_missing(runtime, after))
     return DoctorReport(
@@ -196,4 +196,4 @@ def _mend_vectors(runtime: Runtime, problems: Sequence[Problem]) -> None:
     except (IndexUnavailableError, EmbedderMismatchError) as error:
         report_outage(runtime, error)
         return
-    index_pending(runtime)
+    brought_up(runtime)

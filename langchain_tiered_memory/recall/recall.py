@@ -1,16 +1,24 @@
-"""Quotes what answers a question, filled into a budget, without what the context already shows."""
+"""Quotes what answers a question, filled into a budget, without what the context already shows.
+
+A summary is read again in detail here too: the messages that it stands for, word for word. Where something is asked,
+those that answer it come first; else they are read from the beginning on. What does not fit whole is shown head and
+tail while there is room for that, and named where there is none.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.messages.quoting import pointer_to
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill
 from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.recall.offers import mended, offers_of
 from langchain_tiered_memory.recall.worth import judge
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.rendering import Quoted, recall_block, sitting_header
+from langchain_tiered_memory.text.truncation import head_and_tail
+from langchain_tiered_memory.types.contexts import Detail
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.recall.ranking import RankedEntry
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import SearchFilters
-    from langchain_tiered_memory.types.records import Fact, SessionRef, Summary
+    from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 
 _FILLINGS = 8
 """Times that a room is filled, each with the last one's error mended."""
@@ -33,6 +41,10 @@ _WELL_FILLED = 0.9
 together."""
 _NEAR_MISSES = 10
 """Best entries that did not fit, as named in the account."""
+_LEAST_TOKENS = 40
+"""Less of a message than this says nothing."""
+_FRAMING_TOKENS = 16
+"""A dated header and a pointer to the whole, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,3 +189,50 @@ def _quoted(found: Found, seq: int, chosen: tuple[int, ...] | None) -> Quoted:
         return Quoted(entry=entry)
     pieces = tuple(entry.text[found.passages[seq][one].start : found.passages[seq][one].stop] for one in chosen)
     return Quoted(entry=entry, passages=pieces)
+
+
+def detail_of(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry], *, query: str, max_tokens: int) -> Detail:
+    """As much of `entries` as `max_tokens` hold, quoted in their order."""
+    told = [entry for entry in entries if entry.text.strip()]
+    chosen: dict[int, Quoted] = {}
+    best = Detail()
+    left = max_tokens - _detail(runtime, {}).tokens
+    for entry in _ranked(runtime, ref, told, query):
+        if left < _LEAST_TOKENS:
+            break
+        trial = {**chosen, entry.seq: _within(runtime, entry, left)}
+        made = _detail(runtime, trial)
+        if made.tokens <= max_tokens:
+            chosen, best = trial, made
+            left = max_tokens - made.tokens
+    missed = [entry for entry in told if entry.seq not in chosen]
+    left_out = tuple(LeftOut(what=one.id, reason="did not fit", tokens=one.tokens) for one in missed)
+    return replace(best, left_out=left_out)
+
+
+def _ranked(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry], query: str) -> list[Entry]:
+    """Those that answer the question first, the best of them before the others; then as they were said."""
+    if not query.strip():
+        return list(entries)
+    found = find(runtime, ref, query, best=0)
+    places = {one.sequence: place for place, one in enumerate(found.ranked) if found.is_hit(one.sequence)}
+    return sorted(entries, key=lambda entry: (places.get(entry.seq, len(places)), entry.seq))
+
+
+def _within(runtime: Runtime, entry: Entry, room: int) -> Quoted:
+    if entry.tokens + _FRAMING_TOKENS <= room:
+        return Quoted(entry=entry)
+    most = max(room - 2 * _FRAMING_TOKENS, 0)
+    part = head_and_tail(entry.text, max_tokens=most, count=runtime.counter.count_text, pointer=pointer_to(entry))
+    return Quoted(entry=entry, passages=(part,))
+
+
+def _detail(runtime: Runtime, chosen: Mapping[int, Quoted]) -> Detail:
+    quotes = [chosen[seq] for seq in sorted(chosen)]
+    text = recall_block(quotes, sitting_gap_seconds=runtime.settings.recall.sitting_gap_seconds)
+    return Detail(
+        text=text,
+        tokens=runtime.counter.count_text(text),
+        message_ids=tuple(one.entry.id for one in quotes if not one.passages),
+        passage_ids=tuple(one.entry.id for one in quotes if one.passages),
+    )

@@ -26,7 +26,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.recall.detail import detail_of
+from langchain_tiered_memory.recall.recall import detail_of
 from langchain_tiered_memory.recall.search import expand, search, summary_named
 from langchain_tiered_memory.summaries.facts.reading import CORRECTION, CORRECTS
 from langchain_tiered_memory.summaries.facts.supersession import superseded

@@ -59,10 +59,9 @@ _SQLITE: dict[int, type[StorageError]] = {
     sqlite3.SQLITE_READONLY: ReadOnlyError,
     sqlite3.SQLITE_CANTOPEN: ReadOnlyError,
     sqlite3.SQLITE_PERM: ReadOnlyError,
+    sqlite3.SQLITE_IOERR_SHMSIZE: StorageFullError,  # the log's index could not be made as large as it has to be
 }
-_SQLITE_EXTENDED: dict[int, type[StorageError]] = {
-    sqlite3.SQLITE_IOERR_SHMSIZE: StorageFullError  # the log's index could not be made as large as it has to be
-}
+"""By extended code, or by the plain one that is its last byte."""
 _POSTGRESQL: dict[str, type[StorageError]] = {
     "55P03": LockTimeoutError,  # lock_not_available
     "40P01": StorageConflictError,  # deadlock_detected
@@ -74,11 +73,10 @@ _POSTGRESQL: dict[str, type[StorageError]] = {
     "57014": StatementTimeoutError,  # query_canceled
     "25P04": StatementTimeoutError,  # transaction_timeout
     "25P03": StorageUnreachableError,  # idle_in_transaction_session_timeout: the connection is gone
-}
-_POSTGRESQL_CLASSES: dict[str, type[StorageError]] = {
     "08": StorageUnreachableError,  # connection exceptions
     "57": StorageUnreachableError,  # the operator's intervention
 }
+"""By state, or by the class that it begins with."""
 _SYSTEM: dict[int, type[StorageError]] = {
     errno.ENOSPC: StorageFullError,
     errno.EDQUOT: StorageFullError,
@@ -103,10 +101,10 @@ def storage_error(error: BaseException | None, where: str) -> StorageError:
 def _type_of(error: BaseException | None, said: str) -> type[StorageError]:
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None:
-        return _SQLITE_EXTENDED.get(code) or _SQLITE.get(code & 0xFF, StorageError)
+        return _SQLITE.get(code) or _SQLITE.get(code & 0xFF, StorageError)
     state = getattr(error, "sqlstate", None)
     if state is not None:
-        return _POSTGRESQL.get(state) or _POSTGRESQL_CLASSES.get(state[:2], StorageError)
+        return _POSTGRESQL.get(state) or _POSTGRESQL.get(state[:2], StorageError)
     if isinstance(error, OSError):
         return _SYSTEM.get(error.errno or 0, StorageError)
     # A connection that breaks or never comes about has no state: all that psycopg calls operational is of that kind.
