@@ -42,14 +42,9 @@ def read_json(value: object, kind: Any) -> Any:  # noqa: ANN401 - a value of the
     try:
         return _adapter(kind).validate_json(value, strict=True)
     except ValueError as error:
-        if _SURROGATE in value:
-            return _with_lone_surrogates(value, kind)
-        raise ValueError(_DAMAGED) from error
-
-
-def _with_lone_surrogates(value: str, kind: Any) -> Any:  # noqa: ANN401 - as above
-    """Half a character, as odd texts have it, is JSON to Python's parser and none to pydantic's."""
-    try:
+        if _SURROGATE not in value:
+            raise ValueError(_DAMAGED) from error
+    try:  # half a character, as odd texts have it, is JSON to Python's parser and none to pydantic's
         return _adapter(kind).validate_python(json.loads(value))
     except ValueError as error:
         raise ValueError(_DAMAGED) from error
@@ -106,7 +101,7 @@ def _json(kind: Any) -> Form:  # noqa: ANN401 - any type
             return False
         return True
 
-    return Form(holds, "is not the JSON that is kept there")
+    return Form(holds, _DAMAGED)
 
 
 def _is_packed(value: object) -> bool:

@@ -214,20 +214,17 @@ class Database(forks.AtFork):
         number, is_ending = 0, False
         with self._alone(self._writing if writes else self._reading):
             try:
-                with engine.connect() as connection, connection.begin():
+                with self._errors_of_driver(), engine.connect() as connection, connection.begin():
                     if writes and self.dialect == "postgresql":
                         number = begin_writing(connection, line)
                     yield connection
                     if writes and self._file is not None:
                         self._file.confirm(connection.info)
                     is_ending = True
-            except DBAPIError as error:
-                found = self._error_of(error)
-                if not (is_ending and number and isinstance(found, StorageUnreachableError)):
-                    raise found from error
-                self._look_after_commit(number, found)
-            except PoolTimeoutError as error:
-                raise self._all_in_use() from error
+            except StorageUnreachableError as error:
+                if not (is_ending and number):
+                    raise
+                self._look_after_commit(number, error)
             finally:
                 damaged = self.damage.noted()
         for one in damaged:
@@ -249,7 +246,8 @@ class Database(forks.AtFork):
         except (DBAPIError, *self._driver_errors) as error:
             raise self._error_of(error) from error
         except PoolTimeoutError as error:
-            raise self._all_in_use() from error
+            msg = f"{self.label}: every connection stayed in use for {self.busy_seconds} s; try again"
+            raise StorageBusyError(msg) from error
 
     def _error_of(self, error: Exception) -> StorageError:
         """The error to raise for what the driver, or SQLAlchemy around it, raised."""
@@ -260,10 +258,6 @@ class Database(forks.AtFork):
         if isinstance(found, StorageConflictError):  # connections that have the key of before
             self.engine.dispose()
         return found
-
-    def _all_in_use(self) -> StorageBusyError:
-        msg = f"{self.label}: every connection stayed in use for {self.busy_seconds} s; try again"
-        return StorageBusyError(msg)
 
     @contextmanager
     def _unchanged(self, file: SqliteFile) -> Iterator[Connection]:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Record = TypeVar("Record")
-Owner = TypeVar("Owner", bound=type)
 
 _PASSING = (StorageUnreachableError, StorageConflictError, TooManyConnectionsError)
 _FIRST_WAIT_SECONDS = 0.05
@@ -54,20 +53,11 @@ def until_it_passes(call: Callable[[], T], *, seconds: float, passes: Callable[[
     return attempts(call)
 
 
-def retried(room: Owner) -> Owner:
-    """A room of the store, each of whose methods runs again when its transaction was rolled back for a passing reason.
-
-    The class has a `database`. Generators are left alone, for they have given something out already: what they read
-    from is a method of its own.
-    """
-    for name, method in list(vars(room).items()):
-        if inspect.isfunction(method) and not name.startswith("_") and not inspect.isgeneratorfunction(method):
-            setattr(room, name, _retried(method))
-    return room
-
-
 class Room:
-    """A part of the store: as `retried` says, each of its public methods is one transaction that may run again."""
+    """A part of the store. Each public method runs again when its transaction was rolled back for a passing reason.
+
+    Generators are left alone, for they have given something out already: what they read from is a method of its own.
+    """
 
     __slots__ = ("database",)
 
@@ -76,7 +66,9 @@ class Room:
 
     def __init_subclass__(cls) -> None:
         """Have the methods of a room run again."""
-        retried(cls)
+        for name, method in list(vars(cls).items()):
+            if inspect.isfunction(method) and not name.startswith("_") and not inspect.isgeneratorfunction(method):
+                setattr(cls, name, _retried(method))
 
     def _count(self, query: Select[Any], named: Mapping[str, Any] | None = None) -> int:
         """The number that a query gives; 0 for none."""

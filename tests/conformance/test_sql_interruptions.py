@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -23,7 +22,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.maintenance import inspection
 from langchain_tiered_memory.sql.errors import storage_error
-from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.schema import calibrations, digest_of, entries, runs
 from tests.run_builders import checkpoint, examined
 from tests.servers import postgres_server
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from langchain_tiered_memory.runtime import SqlStore
-    from langchain_tiered_memory.sql.database import Database
     from tests.servers import PostgresServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
@@ -242,11 +240,7 @@ def test_a_long_read_whose_connection_breaks_on_the_way_goes_on_where_it_was(
 def test_what_one_method_asks_of_another_is_not_waited_for_twice(pg: SqlStore) -> None:
     calls: dict[str, int] = {"outer": 0, "inner": 0}
 
-    @retried
-    @dataclass(frozen=True)
-    class Nested:
-        database: Database
-
+    class Nested(Room):
         def outer(self) -> None:
             calls["outer"] += 1
             self.inner()
@@ -277,11 +271,7 @@ def test_of_two_writes_in_a_deadlock_both_are_made(pg: SqlStore, postgres_url: s
             waiting.wait(10)
             connection.execute(text(row.format(one.key)))
 
-    @retried
-    @dataclass(frozen=True)
-    class Both:
-        database: Database
-
+    class Both(Room):
         def lock(self) -> str:
             with self.database.write() as connection:
                 attempts.append(1)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.errors import ClosedError, IndexUnavailableError, SettingsError
-from langchain_tiered_memory.protocols import VectorRow
 from langchain_tiered_memory.recall.chroma.index import ChromaIndex
+from langchain_tiered_memory.recall.vector_queue import VectorRow
 from tests.embedders import BrokenEmbeddings, FixedEmbeddings, HashingEmbeddings, ScatteringEmbeddings
 from tests.servers import chroma_server, free_port
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from langchain_tiered_memory.protocols import VectorRow
 from langchain_tiered_memory.recall.chroma.index import ChromaIndex
+from langchain_tiered_memory.recall.vector_queue import VectorRow
 from tests.embedders import ScatteringEmbeddings
 
 if TYPE_CHECKING:
