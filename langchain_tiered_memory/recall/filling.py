@@ -1,8 +1,7 @@
 """Fills a budget with ranked entries: what is shown whole, what by its passages, what not at all.
 
-Score is weighed against price: for one long answer of an assistant a budget holds ten short statements, and they answer
-more. So an entry competes with its score over a power of its tokens. Being shorter than usual gains nothing: below
-60 tokens the price is flat, as else "Wow!" would be the best buy.
+An entry competes with its score over a power of its tokens: for one long answer a budget holds ten short statements,
+and they answer more. Below 60 tokens the price is flat, as else "Wow!" would be the best buy.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ POINTER_TOKENS = 16
 _FRAMING_BEYOND_A_QUOTE = 1
 _NAME_BEYOND_A_QUOTE = 2
 """What an entry's count has over its quote (`speaker: text` and a line break), as messages and names are framed."""
-
-
 _PRICE_EXPONENT = 0.5
 """How much price counts: 0 not at all, 1 fills for score per token."""
 _FREE_TOKENS = 60
@@ -40,7 +37,6 @@ class PassageOffer:
 
     score: float
     """Its `RankedEntry.passage_scores`."""
-
     tokens: int
     """What showing it alone costs, speaker and pointer to the whole included."""
 
@@ -51,22 +47,16 @@ class Offer:
 
     sequence: int
     """Its place in the conversation."""
-
     score: float
     """Its `RankedEntry.score`."""
-
     tokens: int
     """What showing it whole costs, speaker included, the header of its sitting not."""
-
     sitting: int
     """Which sitting it belongs to."""
-
     passages: tuple[PassageOffer, ...] = ()
     """All its passages in their order; may be left empty for an entry that is short enough, or must not be cut."""
-
     place: int | None = None
     """Its place among what is shown before all else, whatever it costs; `None`: it competes with the others."""
-
     only_passages: bool = False
     """Whether it is not shown whole."""
 
@@ -80,12 +70,7 @@ def price(entry: Entry) -> int:
     return max(entry.tokens - _FRAMING_BEYOND_A_QUOTE - (_NAME_BEYOND_A_QUOTE if entry.name else 0), 1)
 
 
-def fill(
-    offers: Sequence[Offer],
-    *,
-    max_tokens: int,
-    header_tokens: Mapping[int, int] | None = None,
-) -> Chosen:
+def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int, int] | None = None) -> Chosen:
     """Choose among `offers`, never above `max_tokens`.
 
     `header_tokens` is what the first entry shown of a sitting costs in addition (its date); a missing sitting costs
@@ -117,13 +102,7 @@ def fill(
     return {sequence: taken if taken is None else tuple(sorted(taken)) for sequence, taken in sorted(shown.items())}
 
 
-def _place(
-    offer: Offer,
-    budget: _Budget,
-    shown: Chosen,
-    *,
-    max_tokens: int,
-) -> None:
+def _place(offer: Offer, budget: _Budget, shown: Chosen, *, max_tokens: int) -> None:
     """Show an entry before all else: whole where it is short enough, or by passages where it has some."""
     short = not offer.passages or offer.tokens <= max_tokens * LONG_SHARE
     if short and not offer.only_passages and budget.buys(offer.tokens, sitting=offer.sitting):

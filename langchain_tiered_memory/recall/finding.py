@@ -62,10 +62,6 @@ class Found:
     passage_count: int
     """Of the session."""
 
-    def is_hit(self, seq: int) -> bool:
-        """Whether an index named this entry."""
-        return seq in self.hits
-
 
 def find(
     runtime: Runtime,

@@ -46,16 +46,12 @@ class Question:
 
     terms: Mapping[str, float]
     """The terms to look up, each with its weight (1 for a common word, less for a speaker's name)."""
-
     stretches: tuple[Stretch, ...] = ()
     """Its sentences and lines; empty where all terms stand together."""
-
     speakers: frozenset[str] = frozenset()
     """The one speaker whom the question names; empty where it names none, or several."""
-
     intervals: tuple[Interval, ...] = ()
     """The times that it names."""
-
     asks_when: bool = False
     """Whether its answer is a point or a length of time."""
 

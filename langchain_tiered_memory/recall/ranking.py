@@ -4,10 +4,7 @@ The parts, in their order: BM25 over passages and their cosine similarity, each 
 entry speaks for it; a weighted sum of the two; then what stands around an entry counts as well, as an answer often
 stands beside the words of its question: its neighbours and the best of its sitting. Last come signals of the question:
 who is named, when, and whether a time is asked for. What an entry costs is not judged here but where a budget is filled
-(`filling`).
-
-The defaults were chosen on three sets of conversations (two between persons, one with an assistant) and stand on a
-plateau. Tuned afresh on any two of the sets, the same rules beat fusion by rank on the third at every budget.
+(`filling`). The figures were chosen on three sets of conversations.
 """
 
 import math
@@ -49,52 +46,36 @@ class RankingWeights:
     """The parameters of the ranking."""
 
     k1: float = 1.2
-    """BM25: how soon further repetitions of a term stop counting (Robertson and Zaragoza 2009, usual 1.2 to 2)."""
-
+    """BM25: how soon further repetitions of a term stop counting."""
     b: float = 0.5
-    """BM25: how much a long passage is discounted, 0 to 1. Passages are of similar length, hence below the usual
-    0.75."""
-
+    """BM25: how much a long passage is discounted, 0 to 1."""
     lexical: float = 0.5
     """Share of BM25 in the fused score; the rest is similarity."""
-
     similar_passages: int = 300
     """Depth of the similarity scale: the passage of this rank and all below count 0. Fetch at least as many."""
-
     before: tuple[float, ...] = (0.3, 0.15)
     """What the entry one before, two before, ... adds to an entry, as a factor of its own fused score."""
-
     after: tuple[float, ...] = (0.25, 0.15)
     """The same for the entries that follow."""
-
     sitting: float = 0.3
     """What the sitting adds: a factor of the mean of its best entries."""
-
     sitting_best: int = 2
     """How many entries stand for a sitting."""
-
     speaker: float = 0.6
     """How much more an entry counts that is said by the one speaker whom the question names."""
-
     person: float = 0.3
     """How much more an entry counts that a person said, not an assistant: questions are mostly about their facts."""
-
     time: float = 1.0
     """How much more an entry counts that is of the time which the question names."""
-
     time_decay_days: float = 2.0
     """An event is also told of afterwards: days (plus `time_decay_share`) after which that counts 1/e as much."""
-
     time_decay_share: float = 0.15
     """The share of the named interval's own length that is added to `time_decay_days`."""
-
     time_words: float = 0.2
     """How much more an entry with time words counts when a time is asked for."""
-
     contentless: float = 0.6
     """How much less an entry without any term counts ("Wow!"); fades as terms come in. So much less counts also what
     says nothing but the question's own words: an earlier asking is no answer."""
-
     contentless_terms: float = 3.0
     """The number of terms at which that loss has fallen to 1/e."""
 
@@ -109,7 +90,6 @@ class PassageCandidate:
 
     terms: str
     """Its terms as the text index stores them: `analyse(text)`, joined by spaces."""
-
     similarity: float | None = None
     """Cosine similarity to the question, -1 to 1; `None` where the vector index did not return it."""
 
@@ -119,20 +99,15 @@ class Candidate:
     """An entry that an index found, or that stands beside one."""
 
     sequence: int
-    """Its place in the conversation; n and n + 1 are neighbours."""
-
+    """Its place in the conversation."""
     sitting: int
     """Which sitting it belongs to; neighbours of another sitting are none."""
-
     passages: tuple[PassageCandidate, ...]
     """All its passages, in their order."""
-
     speaker: str = ""
     """Who said it, spelt as in the `speakers` that the question was read with."""
-
     by_person: bool = False
     """Whether a person said it, in a conversation with an assistant or with other persons."""
-
     time: datetime | None = None
     """When it was said; with a time zone if and only if the question's `now` had one."""
 
@@ -144,17 +119,13 @@ class RankedEntry:
     sequence: int
     score: float
     """Higher is better; comparable within one question only."""
-
     own_score: float
     """Without what the sitting that matches least adds, for every entry gains that much: where all was said in one
     sitting, as much as its best entries are worth. So what matches nothing has next to nothing."""
-
     shared: tuple[float, ...] = ()
     """For each stretch of the question how much the terms tell that the best passage shares with it, in nats."""
-
     adds: bool = True
     """Whether it says anything that the question does not."""
-
     passage_scores: tuple[float, ...]
     """The fused score of each passage, in their order, 0 to 1."""
 

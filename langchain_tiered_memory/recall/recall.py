@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 _FILLINGS = 8
 """Times that a room is filled, each with the last one's error mended."""
 _EXCHANGES = 3
-"""Times that what was filled in is looked at for small talk and for halves of an exchange: what comes in for it may be
-of that kind again."""
+"""Times that what was filled in is looked at for small talk and for halves of an exchange."""
 _WELL_FILLED = 0.9
-"""A block that takes this share of its room is left as it is: quotes are priced one by one, and cost a little less
-together."""
+"""A block that takes this share of its room is left as it is."""
 _NEAR_MISSES = 10
 """Best entries that did not fit, as named in the account."""
 _LEAST_TOKENS = 40
@@ -104,7 +102,8 @@ def recall(
     judged = judge(found, is_hidden)
     ranked = judged.worth_quoting() if said_at is not None else judged.hidden
     offers = offers_of(found, ranked, judged.best, code_room=code_room)
-    headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
+    first = {found.sittings[seq]: seq for seq in sorted(found.sittings, reverse=True)}
+    headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for number, seq in first.items()}
     replaced: dict[int, Sequence[Fact]] = {}
 
     def with_replaced(quotes: Sequence[Quoted]) -> tuple[Quoted, ...]:
@@ -167,14 +166,6 @@ def _told(later: Sequence[Fact], seen: Collection[int], filters: SearchFilters |
     return tuple(line_of(one) for one in later if one.seq not in seen and (tracks is None or one.track in tracks))
 
 
-def _openings(found: Found) -> dict[int, int]:
-    """The first candidate of each sitting."""
-    first: dict[int, int] = {}
-    for seq in sorted(found.sittings):
-        first.setdefault(found.sittings[seq], seq)
-    return {seq: number for number, seq in first.items()}
-
-
 def _missed(found: Found, ranked: Sequence[RankedEntry], quotes: Sequence[Quoted]) -> tuple[LeftOut, ...]:
     quoted = {one.entry.seq for one in quotes}
     missed = [found.entries[one.sequence] for one in ranked if one.sequence not in quoted]
@@ -215,7 +206,7 @@ def _ranked(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry], query: 
     if not query.strip():
         return list(entries)
     found = find(runtime, ref, query, best=0)
-    places = {one.sequence: place for place, one in enumerate(found.ranked) if found.is_hit(one.sequence)}
+    places = {one.sequence: place for place, one in enumerate(found.ranked) if one.sequence in found.hits}
     return sorted(entries, key=lambda entry: (places.get(entry.seq, len(places)), entry.seq))
 
 

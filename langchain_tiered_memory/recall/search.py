@@ -130,7 +130,7 @@ def _messages(runtime: Runtime, ref: SessionRef, query: str, *, quota: int, filt
     asked = frozenset(analyse(query))
     scores: dict[int, float] = {}
     for one in found.ranked:
-        if found.is_hit(one.sequence) and one.sequence in found.entries:
+        if one.sequence in found.hits and one.sequence in found.entries:
             # An earlier asking is no answer; one that says nothing else was ranked so already.
             again = one.adds and repeats(found.entries[one.sequence].text, asked)
             scores[one.sequence] = one.score * (1 - WEIGHTS.contentless if again else 1)

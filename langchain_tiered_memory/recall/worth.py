@@ -28,9 +28,7 @@ _Row: TypeAlias = "list[tuple[float, int]]"
 """What answers a stretch, the best first: what it shares with that, and its `seq`."""
 
 _BY_CHANCE = 5
-"""Passages of a session that may share so much with a stretch by chance, if words came independently of each other: as
-few as can be looked at. A word that so few have is enough, or several commoner ones together; of many words, of which
-more may be shared by chance, it takes more."""
+"""Passages of a session that may share so much with a stretch by chance, if words came independently of each other."""
 _BESIDE_BEST = 0.8
 """Of what the best answer to a stretch shares with it: what shares less is no answer beside that."""
 _LEAST_OF_OWN = (0.1, 0.35)

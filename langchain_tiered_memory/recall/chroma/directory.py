@@ -1,9 +1,8 @@
 """One directory of embedded Chroma, kept right with several processes at work on it.
 
 Chroma keeps each vector index in memory and reads it once per process. A process that did not write misses what others
-wrote; worse, once another process has written past Chroma's sync threshold (1,000 changes), the write-ahead rows
-between are gone, and the next write of the process that fell behind saves an index with a hole in it (Chroma 1.5.9:
-two processes taking turns lost 360 of 600 sampled rows for good). So here:
+wrote, and once they have written past Chroma's sync threshold (1,000 changes), its next write saves an index with a
+hole in it. So here:
 
 - every write holds a lock on a file of ours in the directory and changes a mark beside it before it begins;
 - whoever finds another mark than the one it knows opens the directory anew, under the same lock, before it goes on.
@@ -187,16 +186,13 @@ class EmbeddedDirectory(forks.AtFork):
                 if self._file_mode is not None:
                     close_to_others(self.path, self._file_mode)
 
-    def _make(self) -> None:
-        if self._file_mode is None:
-            self.path.mkdir(parents=True, exist_ok=True)
-        elif not self.path.is_dir():
-            create_folder(self.path, self._file_mode)
-
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Hold the directory's lock against other processes and threads."""
-        self._make()
+        if self._file_mode is None:
+            self.path.mkdir(parents=True, exist_ok=True)
+        else:
+            create_folder(self.path, self._file_mode)
         with (self.path / _LOCK).open("ab", buffering=0) as file:
             self._acquire(file)
             try:
