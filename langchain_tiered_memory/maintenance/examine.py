@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.maintenance.inspection import index_rows
-from langchain_tiered_memory.maintenance.remedies import Discarding, Fault, fault
+from langchain_tiered_memory.maintenance.remedies import Discarding, fault
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
-from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.summaries.derived_checks import (
     Coverage,
     coverage_of,
@@ -32,7 +31,7 @@ from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.maintenance.remedies import Remedy
+    from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 
@@ -130,8 +129,8 @@ def _examine_page(
             _note_under(tally, summaries, entry.summary_id, entry.id, entry.text, track=entry.track)
         elif entry.summary_id is not None:
             what, lost = f"{ref.session_id}/{entry.id}", entry.summary_id
-            problem = Problem(kind="missing_summary", what=what, detail=f"its summary {lost} is gone", about=lost)
-            tally.faults.append(Fault(problem, Discarding(lost)))
+            detail = f"its summary {lost} is gone"
+            tally.faults.append(fault("missing_summary", what, detail, Discarding(lost), about=lost))
 
 
 def _examine_summaries(
@@ -240,10 +239,9 @@ def _fact_faults(runtime: Runtime, ref: SessionRef, summaries: Iterable[Summary]
         for summary in page:
             again = {fact.id: as_stored(fact) for fact in facts_of_summary_again(runtime, ref, summary)}
             if not _agree(kept[summary.id], again):
-                detail = "its facts are not what its messages state"
-                what = f"{ref.session_id}/{summary.id}"
-                problem = Problem(kind="wrong_facts", what=what, detail=detail, about=summary.id)
-                found.append(Fault(problem, partial(runtime.store.facts.unsettle, ref, [summary.id])))
+                detail, what = "its facts are not what its messages state", f"{ref.session_id}/{summary.id}"
+                remedy = partial(runtime.store.facts.unsettle, ref, [summary.id])
+                found.append(fault("wrong_facts", what, detail, remedy, about=summary.id))
     return found
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import (
     Connection,
     DefaultClause,
     Delete,
-    Insert,
+    Executable,
     Integer,
     Select,
     Table,
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
-Change: TypeAlias = "Update | Delete | Insert"
-
-
 @dataclass(frozen=True, slots=True)
 class Discarding:
     """What mends a summary that cannot be trusted, or is lost: it goes, together with all others of which that is so.
@@ -47,7 +44,7 @@ class Discarding:
     summary_id: Any
 
 
-Remedy: TypeAlias = "Change | tuple[Change, ...] | Discarding | Callable[[], object]"
+Remedy: TypeAlias = "Executable | tuple[Executable, ...] | Discarding | Callable[[], object]"
 """What mends a fault: a change of rows, several in one transaction, a summary's removal, or what makes rows anew."""
 
 
@@ -70,9 +67,9 @@ class Fault:
     remedy: Remedy | None = None
 
 
-def fault(kind: str, what: object, detail: str, remedy: Remedy | None = None) -> Fault:
+def fault(kind: str, what: object, detail: str, remedy: Remedy | None = None, *, about: str = "") -> Fault:
     """A fault of `what`."""
-    return Fault(Problem(kind=kind, what=str(what), detail=detail), remedy)
+    return Fault(Problem(kind=kind, what=str(what), detail=detail, about=about), remedy)
 
 
 _OF_USE: dict[str, tuple[dict[str, Any], str]] = {

@@ -72,17 +72,11 @@ def find(
     best: int | None = None,
     asked_at: int | None = None,
 ) -> Found:
-    """Rank the messages of a session for a question.
+    """Rank the messages of a session that pass the filters for a question.
 
-    Args:
-        runtime: The memory.
-        ref: The session.
-        query: The question.
-        filters: Which messages may be found.
-        best: So many of the best hits are read whole, each text once and earlier askings besides, for who needs no more
-            of them; `None`: all that are ranked.
-        asked_at: `seq` of the message that is the question: it is not its own answer, and what nobody else said tells
-            nothing of what is asked.
+    So many of the `best` hits are read whole, each text once and earlier askings besides, for who needs no more of
+    them; `None`: all that are ranked. `asked_at` is the `seq` of the message that is the question: it is not its own
+    answer, and what nobody else said tells nothing of what is asked.
     """
     limit = CANDIDATES
     query = asked(query)
@@ -152,7 +146,7 @@ def candidate_of(
         sitting=sitting,
         passages=tuple(PassageCandidate(terms=one.terms, similarity=similar.get(one.id)) for one in passages),
         speaker=said.name or "",
-        by_person=_is_person(said),
+        by_person=said.role == "user" or bool(said.name and said.name.lower() not in _LABELS),
         time=utc(said.at),
     )
 
@@ -202,11 +196,6 @@ def search_terms(query: str) -> list[str]:
     terms = list(dict.fromkeys(analyse(query)))
     half = _ASKED_TERMS // 2
     return terms if len(terms) <= _ASKED_TERMS else terms[:half] + terms[-half:]
-
-
-def _is_person(entry: Entry | Moment) -> bool:
-    """Whether a person said it: the user, or anybody who goes by a name of their own."""
-    return entry.role == "user" or bool(entry.name and entry.name.lower() not in _LABELS)
 
 
 def telling(statistics: TextStatistics) -> dict[str, float]:

@@ -34,11 +34,7 @@ def mended(
 ) -> list[Offer]:
     """`offers` without what of `shown` is small talk, and with the other half of an exchange not far behind.
 
-    Args:
-        found: What `find` gave.
-        offers: What may be quoted for its own sake.
-        shown: Numbers of what is chosen of it.
-        hidden: All that is out of sight, by number.
+    `hidden` is all that is out of sight, by number.
     """
     by_seq = {one.sequence: one for one in offers}
     talk = {seq for seq in shown if is_small_talk(found.entries[seq])}

@@ -134,14 +134,8 @@ class TextIndex(Room):
         """`id`, `session_key` and `seq` of the passages that share a term with the question, the best `limit` of them.
 
         Those come first whose terms weigh most together; of equals, the newest. Of more than 100 terms the heaviest
-        count. On SQLite a term names at most its newest 10,000 passages.
-
-        Args:
-            refs: The sessions to search.
-            weights: The question's terms and how much each tells (such as its idf).
-            level: 0 for messages, else the level of summaries.
-            limit: How many at most.
-            filters: Further conditions.
+        count. On SQLite a term names at most its newest 10,000 passages. `weights` says of each term of the question
+        how much it tells (such as its idf); `level` is 0 for messages.
         """
         keys = {ref.key for ref in refs}
         heaviest = sorted(weights.items(), key=lambda item: -item[1])[:_MOST_TERMS]

@@ -69,12 +69,7 @@ class Judged:
 
 
 def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
-    """Judge what was found.
-
-    Args:
-        found: What `find` gave.
-        is_hidden: Whether the entry of a `seq` is out of sight.
-    """
+    """Judge what was found; `is_hidden` tells whether the entry of a `seq` is out of sight."""
     # Equal texts tell nothing more: the one that is ranked best stands for them.
     once: dict[tuple[str, str], RankedEntry] = {}
     for one in found.ranked:

@@ -70,11 +70,6 @@ def _key_in(kept: str) -> bytes:
         return b""
 
 
-def _closed() -> ClosedError:
-    msg = "the memory was closed: open it again"
-    return ClosedError(msg)
-
-
 class Database(forks.AtFork):
     """One database and its transactions.
 
@@ -286,13 +281,17 @@ class Database(forks.AtFork):
             msg = f"{self.label} stayed locked by another thread for {self.busy_seconds} s: try again"
             raise StorageBusyError(msg)
         try:
-            if self._closed:
-                raise _closed()
+            self._require_open()
             with _TRANSACTION[self.dialect]:
                 yield
         finally:
             if lock is not None:
                 lock.release()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            msg = "the memory was closed: open it again"
+            raise ClosedError(msg)
 
     @property
     def is_encrypted(self) -> bool:
@@ -309,8 +308,7 @@ class Database(forks.AtFork):
     @contextmanager
     def _joined(self, connection: Connection) -> Iterator[Connection]:
         """A read within the shared transaction, which ends where the read fails: it may be run again in another."""
-        if self._closed:
-            raise _closed()
+        self._require_open()
         try:
             yield connection
         except DBAPIError as error:
