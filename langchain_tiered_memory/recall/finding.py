@@ -14,7 +14,7 @@ from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailab
 from langchain_tiered_memory.recall.fusion import idf_of
 from langchain_tiered_memory.recall.indexing import brought_up, is_left_alone, queue_lost, report_outage, usable_index
 from langchain_tiered_memory.recall.questions import Stretch, read_question, repeats
-from langchain_tiered_memory.recall.ranking import Candidate, PassageCandidate, RankedEntry, rank
+from langchain_tiered_memory.recall.ranking import Candidate, RankedEntry, rank
 from langchain_tiered_memory.summaries.rendering import is_new_sitting
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten
@@ -144,7 +144,8 @@ def candidate_of(
     return Candidate(
         sequence=said.seq if sequence is None else sequence,
         sitting=sitting,
-        passages=tuple(PassageCandidate(terms=one.terms, similarity=similar.get(one.id)) for one in passages),
+        terms=tuple(one.terms for one in passages),
+        similarities=tuple(similar.get(one.id) for one in passages),
         speaker=said.name or "",
         by_person=said.role == "user" or bool(said.name and said.name.lower() not in _LABELS),
         time=utc(said.at),

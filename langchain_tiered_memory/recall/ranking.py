@@ -85,16 +85,6 @@ WEIGHTS = RankingWeights()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassageCandidate:
-    """One passage of a candidate entry."""
-
-    terms: str
-    """Its terms as the text index stores them: `analyse(text)`, joined by spaces."""
-    similarity: float | None = None
-    """Cosine similarity to the question, -1 to 1; `None` where the vector index did not return it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """An entry that an index found, or that stands beside one."""
 
@@ -102,8 +92,10 @@ class Candidate:
     """Its place in the conversation."""
     sitting: int
     """Which sitting it belongs to; neighbours of another sitting are none."""
-    passages: tuple[PassageCandidate, ...]
-    """All its passages, in their order."""
+    terms: tuple[str, ...]
+    """Of each of its passages in their order, as the text index stores them: `analyse(text)`, joined by spaces."""
+    similarities: tuple[float | None, ...]
+    """Of each passage the cosine with the question, -1 to 1; `None` where the vector index did not return it."""
     speaker: str = ""
     """Who said it, spelt as in the `speakers` that the question was read with."""
     by_person: bool = False
@@ -132,11 +124,11 @@ class RankedEntry:
 
 def rank(question: Question, candidates: Sequence[Candidate], *, collection: TextStatistics) -> list[RankedEntry]:
     """The candidates, best first; equal ones in the order of the conversation. `collection` is all that was indexed."""
-    entries = sorted((one for one in candidates if one.passages), key=lambda one: one.sequence)
+    entries = sorted((one for one in candidates if one.terms), key=lambda one: one.sequence)
     if not entries:
         return []
-    words = [passage.terms.split() for entry in entries for passage in entry.passages]
-    owners = np.repeat(np.arange(len(entries)), [len(entry.passages) for entry in entries])
+    words = [terms.split() for entry in entries for terms in entry.terms]
+    owners = np.repeat(np.arange(len(entries)), [len(entry.terms) for entry in entries])
     matched, shared_nats = bm25(
         question.terms,
         words,
@@ -148,9 +140,7 @@ def rank(question: Question, candidates: Sequence[Candidate], *, collection: Tex
         b=WEIGHTS.b,
     )
     lexical = over_best(matched)
-    dense = above_floor(
-        [passage.similarity for entry in entries for passage in entry.passages], depth=WEIGHTS.similar_passages
-    )
+    dense = above_floor([one for entry in entries for one in entry.similarities], depth=WEIGHTS.similar_passages)
     has_dense = dense.max(initial=0.0) > 0
     share = WEIGHTS.lexical if has_dense else 1.0
     fused = share * best_of_each(lexical, owners, count=len(entries))

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.quoting import pointer_to
-from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill
+from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill, mended, offers_of
 from langchain_tiered_memory.recall.finding import find
-from langchain_tiered_memory.recall.offers import mended, offers_of
 from langchain_tiered_memory.recall.worth import judge
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.rendering import Quoted, recall_block, sitting_header

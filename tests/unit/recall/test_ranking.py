@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.recall.questions import Question, read_question
-from langchain_tiered_memory.recall.ranking import (
-    Candidate,
-    PassageCandidate,
-    RankedEntry,
-    rank,
-)
+from langchain_tiered_memory.recall.ranking import Candidate, RankedEntry, rank
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.records import TextStatistics
 
@@ -21,13 +16,14 @@ START = datetime(2023, 5, 1, tzinfo=UTC)
 
 
 def candidate(sequence: int, *texts: str, similarity: float | None = None, **other: object) -> Candidate:
-    passages = tuple(PassageCandidate(terms=" ".join(analyse(text)), similarity=similarity) for text in texts)
-    return replace(Candidate(sequence=sequence, sitting=0, passages=passages), **other)  # type: ignore[arg-type]
+    terms = tuple(" ".join(analyse(text)) for text in texts)
+    plain = Candidate(sequence=sequence, sitting=0, terms=terms, similarities=(similarity,) * len(texts))
+    return replace(plain, **other)  # type: ignore[arg-type]
 
 
 def ranked(question: Question | str, *candidates: Candidate) -> list[RankedEntry]:
     asked = read_question(question) if isinstance(question, str) else question
-    passages = [set(passage.terms.split()) for each in candidates for passage in each.passages]
+    passages = [set(terms.split()) for each in candidates for terms in each.terms]
     collection = TextStatistics(
         ceiling=2000,
         passages=max(len(passages), 20),
