@@ -104,20 +104,16 @@ def doctor(runtime: Runtime) -> DoctorReport:
             brought_up(runtime)
     after = verify(runtime)
     left = (*after.problems, *_still_missing(runtime, after))
+    open_files = (  # they are the user's: only named
+        f"{place} is {has}: others may read or write it; `chmod {wanted} {place}` keeps it to those whom "
+        "settings.file_mode names"
+        for place, has, wanted in runtime.store.database.open_to_others()
+    )
     return DoctorReport(
         found=before.problems,
         mended=tuple(problem for problem in before.problems if problem not in after.problems),
         left=left,
-        notes=(*after.notes, *_open_files(runtime)),
-    )
-
-
-def _open_files(runtime: Runtime) -> tuple[str, ...]:
-    """Files and folders of the memory that are open to more people than the settings say. They are the user's."""
-    return tuple(
-        f"{place} is {has}: others may read or write it; `chmod {wanted} {place}` keeps it to those whom "
-        "settings.file_mode names"
-        for place, has, wanted in runtime.store.database.open_to_others()
+        notes=(*after.notes, *open_files),
     )
 
 

@@ -302,11 +302,6 @@ class FileCollector:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(_STOP_SECONDS)
 
-    @property
-    def is_running(self) -> bool:
-        """Whether its thread is alive in this process."""
-        return self._thread.is_alive()
-
 
 def _tend_until(reference: weakref.WeakMethod[Callable[[], object]], stopped: threading.Event, seconds: float) -> None:
     while not stopped.wait(seconds):

@@ -28,16 +28,12 @@ def url_of(where: str | Path | None) -> URL:
     if backend in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if url.drivername in ("sqlite", "sqlite+pysqlite"):
-        return _plain_sqlite(url)
-    msg = f"{url.drivername!r} is not supported: give a path, or a sqlite or postgresql URL"
-    raise SettingsError(msg)
-
-
-def _plain_sqlite(url: URL) -> URL:
-    if url.query:
+        if not url.query:
+            return URL.create("sqlite", database=url.database)
         msg = (
             f"an sqlite URL takes no options here ({', '.join(sorted(url.query))}): open() has read_only=True, and "
             "settings.busy_seconds is how long to wait for a lock"
         )
         raise SettingsError(msg)
-    return URL.create("sqlite", database=url.database)
+    msg = f"{url.drivername!r} is not supported: give a path, or a sqlite or postgresql URL"
+    raise SettingsError(msg)

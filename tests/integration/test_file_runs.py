@@ -179,12 +179,12 @@ class Owner:
 def test_a_collector_tends_until_it_is_stopped() -> None:
     owner = Owner()
     collector = FileCollector(owner.tend, look_seconds=0.01)
-    assert not collector.is_running
+    assert not collector._thread.is_alive()
     collector.start()
     assert owner.tended.wait(30)
     collector.stop()
     collector.stop()
-    assert not collector.is_running
+    assert not collector._thread.is_alive()
 
 
 def test_a_collector_ends_when_nobody_holds_its_owner() -> None:
@@ -195,7 +195,7 @@ def test_a_collector_ends_when_nobody_holds_its_owner() -> None:
     del owner
     gc.collect()
     collector._thread.join(30)
-    assert not collector.is_running
+    assert not collector._thread.is_alive()
 
 
 def test_a_block_that_fails_is_what_is_raised_whatever_becomes_of_the_end(tmp_path: Path) -> None:

@@ -137,10 +137,6 @@ class InMemory(Connection):
     def forget_client(self) -> None:
         """Nothing: closing the last client of this process would drop the rows."""
 
-    def close(self) -> None:
-        """Let go of the client, in a child too, where it is not there any more."""
-        Connection.forget_client(self)
-
 
 class Given(Connection):
     """The caller's own client; never closed here."""
