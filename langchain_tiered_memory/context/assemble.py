@@ -77,7 +77,7 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
                 keep_standing(shown, recalled)
             return context
         # What repairs cost stays what it is when the next attempt has less room.
-        planned = inputs.fixed + sum(piece.tokens for piece in shown.pieces) + recalled.tokens
+        planned = inputs.policy.fixed + sum(piece.tokens for piece in shown.pieces) + recalled.tokens
         over = context.tokens - inputs.budget.max_tokens
         inputs = replace(inputs, margin=max(inputs.margin + over, context.raw_tokens - planned))
     largest = ", ".join(f"{section.name} {section.tokens}" for section in context.sections)
@@ -115,11 +115,11 @@ def _shown(inputs: Inputs) -> Flow[tuple[Packing, GuardReport]]:
         packing, report = yield from decide(inputs)
         mode = with_loop(inputs.mode, inputs.request, packing.rendered.tail)
         policy = replace(_as_bound(packing), mode=mode)
-        return replace(packing, inputs=replace(packing.inputs, mode=mode, policy=policy)), report
+        return replace(packing, inputs=replace(packing.inputs, policy=policy)), report
     if inputs.policy.is_full:  # there is no view that a guard could make smaller
-        raise BudgetError(no_room_beside(inputs.fixed, inputs.budget.max_tokens, ratio=inputs.ratio))
+        raise BudgetError(no_room_beside(inputs.policy.fixed, inputs.budget.max_tokens, ratio=inputs.ratio))
     pieces = () if inputs.is_new else _asked_alone(inputs)
-    used = math.ceil((inputs.fixed + sum(piece.tokens for piece in pieces)) * inputs.ratio)
+    used = math.ceil((inputs.policy.fixed + sum(piece.tokens for piece in pieces)) * inputs.ratio)
     report = undecided(inputs, used)
     need = Need(used_tokens=used, zone=report.zone, percent=math.inf)
     nothing = RenderedView(plan=ViewPlan(border=0, tail_from=1), head=(), tail=())
@@ -183,7 +183,7 @@ def _finished(
     settled = without_astray(pieces, validated.messages)
     if settled is not None:
         pieces, validated = settled, _validated(inputs, settled)
-    known, raw = {id(piece.message): piece.tokens for piece in pieces}, inputs.fixed
+    known, raw = {id(piece.message): piece.tokens for piece in pieces}, inputs.policy.fixed
     if inputs.system is not None:
         known[id(inputs.system)] = count(inputs.system)
         raw -= known[id(inputs.system)]

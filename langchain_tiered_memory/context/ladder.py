@@ -8,7 +8,7 @@ the rest, which changes this request alone: the longest messages are cut, the es
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.condensing import NOTHING, can_advance, slides_only, with_summaries
 from langchain_tiered_memory.context.compaction.cutting import essentials_shown, laid_out, required_cut
@@ -25,12 +25,9 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.driver import Flow
 
-Step: TypeAlias = "Callable[[Packing], Packing]"
 _MISSING_FINISHED = "summaries that were missing are finished"
 
 
@@ -39,11 +36,8 @@ def proposed(given: Inputs) -> Flow[Packing]:
     runtime, ref = given.runtime, given.ref
     stored = runtime.store.transcript.kept_view(ref, given.name)
     plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
-    if (
-        stored.plan is not None
-        and plan is None
-        and runtime.view_cache.first_time(("plan_unreadable", ref.key, given.name))
-    ):
+    unreadable = stored.plan is not None and plan is None
+    if unreadable and runtime.view_cache.first_time(("plan_unreadable", ref.key, given.name)):
         what = "the plan of a view is damaged, or of another version: it is made anew"
         runtime.report(EventName.DAMAGED_ROW, what, session_id=ref.session_id, table="ltm_plans", column="payload")
     inputs = given.at(plan.ratio) if plan is not None else given
@@ -77,10 +71,12 @@ def _made_smaller(packing: Packing) -> Flow[Packing]:
     packing = _masked(packing) if packing.before is not None else packing
     if not (_is_enough(packing) or slides_only(packing.inputs.settings)):
         packing = yield from with_summaries(packing)
-    for step in PLAN_STEPS:
+    packing = _masked(packing) if _goes_on(packing) else packing
+    forbids = packing.inputs.settings.condensation.strategies.fallback == "error"
+    if _goes_on(packing) and not packing.fits and forbids and packing.reason is not None:
+        return replace(packing, refused=True)
+    for step in (_pruned, _slid, _without_kinds, _refilled):
         packing = step(packing)
-        if packing.refused:
-            return packing
     return packing
 
 
@@ -90,17 +86,6 @@ def _masked(packing: Packing) -> Packing:
         return packing
     rendered, left = masked_view(packing.inputs, packing.rendered, target=packing.target)
     return packing.stepped(rendered, "masked", left, OutcomeKind.MASKED)
-
-
-def _masked_after(packing: Packing) -> Packing:
-    return _masked(packing) if _goes_on(packing) else packing
-
-
-def _refused(packing: Packing) -> Packing:
-    """Whether the settings forbid that messages leave without a summary."""
-    forbids = packing.inputs.settings.condensation.strategies.fallback == "error"
-    refused = _goes_on(packing) and not packing.fits and forbids and packing.reason is not None
-    return replace(packing, refused=True) if refused else packing
 
 
 def _pruned(packing: Packing) -> Packing:
@@ -167,10 +152,6 @@ def _prefers_window(packing: Packing) -> bool:
     return by_setting or packing.inputs.runtime.condenser.views.truncation_selector is not None
 
 
-PLAN_STEPS: tuple[Step, ...] = (_masked_after, _refused, _pruned, _slid, _without_kinds, _refilled)
-"""What gives way in the plan once it was masked and condensed; each is taken only where it is needed."""
-
-
 def packed(packing: Packing, *, checkpoint_id: str | None) -> Packing:
     """The messages of a view: as proposed, else its required ones cut, else the essentials, else recovered.
 
@@ -178,16 +159,8 @@ def packed(packing: Packing, *, checkpoint_id: str | None) -> Packing:
         ContextOverflowError: when not even the essentials fit.
     """
     inputs = packing.inputs
-    if not inputs.policy.is_full:
-        for step in (_whole, required_cut, essentials_shown):
-            shown = step(packing)
-            if shown is not None:
-                return shown
-    return recovered(packing, checkpoint_id=checkpoint_id)
-
-
-def _whole(packing: Packing) -> Packing | None:
-    """The view as it is, where it fits and all of it is asked for."""
-    if "minimal" in packing.inputs.mode or not packing.fits:
-        return None
-    return replace(packing, pieces=tuple(laid_out(packing.inputs, packing.rendered)))
+    if inputs.policy.is_full:
+        return recovered(packing, checkpoint_id=checkpoint_id)
+    if packing.fits and "minimal" not in inputs.mode:
+        return replace(packing, pieces=tuple(laid_out(inputs, packing.rendered)))
+    return required_cut(packing) or essentials_shown(packing) or recovered(packing, checkpoint_id=checkpoint_id)

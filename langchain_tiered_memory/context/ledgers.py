@@ -24,26 +24,20 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
 _MILLION = 1_000_000
-_UNCHANGED = (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED)
-"""What left the view as it was."""
+CHANGED = (OutcomeKind.MASKED, OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED)
+"""What did not leave the view as it was."""
 
 
 def ledger(
     outcomes: Sequence[Outcome], calls: Mapping[str, int], *, spent: Spent, price: PriceSettings | None
 ) -> CostLedger:
-    """The ledger of a session.
+    """The ledger of a session, with a row for each outcome that changed a view or spent something, in their order.
 
-    Args:
-        outcomes: Kept ones, in any order, which the rows keep. There is a row for each that changed a view or spent
-            something.
-        calls: By outcome id, how many messages of the assistant its track has since.
-        spent: Everything spent on summaries, those that no view shows yet included.
-        price: Of the condensing model; `None` where it is not known.
+    `calls` says by outcome id how many messages of the assistant its track has since; `spent` is all that was spent on
+    summaries, those that no view shows yet included; `price` is that of the condensing model, where it is known.
     """
     rows = tuple(
-        _row(one, calls.get(one.id, 0), price=price)
-        for one in outcomes
-        if one.kind not in _UNCHANGED or one.spent.calls
+        _row(one, calls.get(one.id, 0), price=price) for one in outcomes if one.kind in CHANGED or one.spent.calls
     )
     saved = sum(row.saved_tokens for row in rows)
     return CostLedger(
@@ -65,7 +59,7 @@ def cost_of(spent: Spent, *, price: PriceSettings | None) -> float | None:
 
 
 def _row(one: Outcome, calls_since: int, *, price: PriceSettings | None) -> CostRow:
-    stands = one.undone_at is None and one.kind not in _UNCHANGED
+    stands = one.undone_at is None and one.kind in CHANGED
     per_call = one.tokens_before - one.tokens_after if stands else 0
     spent_cost = one.cost if one.cost is not None else cost_of(one.spent, price=price)
     saved = per_call * calls_since
@@ -108,7 +102,7 @@ def measure(runtime: Runtime, session_id: str, *, track: str | None = None) -> S
     spent = _spent(figures)
     tokens = int(totals.get("tokens", 0))
     saved = max(covered - standing, 0)
-    level_1 = next((row for row in figures if row["level"] == 1), None)
+    level_1 = next((row for row in figures if row["level"] == 1), {})
     price = runtime.settings.prices.get(runtime.condenser.name)
     return SessionMetrics(
         session_id=session_id,
@@ -122,12 +116,12 @@ def measure(runtime: Runtime, session_id: str, *, track: str | None = None) -> S
         tokens_saved=saved,
         spent=spent,
         cost=cost_of(spent, price=price),
-        saved_cost_per_call=saved * price.input_per_million / _MILLION if price is not None else None,
+        saved_cost_per_call=_input_cost(saved, price),
         failed=failed,
         degraded=sum(row["degraded"] for row in figures),
         stale=sum(row["stale"] for row in figures),
-        kept_identifiers=level_1["kept_identifiers"] if level_1 is not None else None,
-        information_loss=level_1["information_loss"] if level_1 is not None else None,
+        kept_identifiers=level_1.get("kept_identifiers"),
+        information_loss=level_1.get("information_loss"),
         ratings=_ratings(tree.verdicts(ref, track=track)) if ref is not None else (),
     )
 
@@ -140,17 +134,12 @@ def _ratings(rows: Sequence[tuple[int, str, str, int]]) -> tuple[Ratings, ...]:
 
 
 def _spent(figures: Sequence[Mapping[str, Any]]) -> Spent:
-    return Spent(
-        calls=sum(row["calls"] for row in figures),
-        input_tokens=sum(row["input_tokens"] for row in figures),
-        output_tokens=sum(row["output_tokens"] for row in figures),
-        seconds=sum(row["seconds"] for row in figures),
-    )
+    fields = ("calls", "input_tokens", "output_tokens", "seconds")
+    return Spent(**{field: sum(row[field] for row in figures) for field in fields})
 
 
 _LOOKED_BACK = 20
 """Outcomes among which the last that changed a plan is looked for: others cut a single request."""
-_CHANGED = (OutcomeKind.MASKED, OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED)
 
 
 def outcomes(runtime: Runtime, session_id: str, *, limit: int, track: str | None = None) -> list[Outcome]:
@@ -226,8 +215,9 @@ def diff(runtime: Runtime, session_id: str, outcome_id: str | None) -> ViewDiff:
     """
     ref = _found(runtime, session_id)
     stored = _named_or_last(runtime, ref, outcome_id)
-    before = ViewPlan.from_json(stored.plan_before) if stored.plan_before is not None else None
-    after = ViewPlan.from_json(stored.plan_after) if stored.plan_after is not None else None
+    before, after = (
+        ViewPlan.from_json(plan) if plan is not None else None for plan in (stored.plan_before, stored.plan_after)
+    )
     return diff_of(runtime, ref, stored.outcome, before, after)
 
 
@@ -239,15 +229,13 @@ def diff_of(
     found = runtime.store.tree.by_id(ref, sorted(ids)) if ids else []
     summaries = {one.id: one for one in found}
     shown = {node.id for node in nodes_of(before.items)} if before is not None else set()
-    came: list[LeftOut] = []
-    if after is not None:
-        came += [
-            LeftOut(what=node.id, reason=_for_what(summaries.get(node.id)), tokens=node.tokens)
-            for node in nodes_of(after.items)
-            if node.id not in shown
-        ]
-        lines = gaps_of((*after.items, *after.left_spans))
-        came += [LeftOut(what=f"{gap.first_seq}-{gap.last_seq}", reason=f"a line: {reason_of(gap)}") for gap in lines]
+    came = [
+        LeftOut(what=node.id, reason=_for_what(summaries.get(node.id)), tokens=node.tokens)
+        for node in nodes_of(after.items if after is not None else ())
+        if node.id not in shown
+    ]
+    lines = gaps_of((*after.items, *after.left_spans)) if after is not None else ()
+    came += [LeftOut(what=f"{gap.first_seq}-{gap.last_seq}", reason=f"a line: {reason_of(gap)}") for gap in lines]
     return ViewDiff(
         outcome=outcome,
         left=outcome.left_out,
@@ -275,8 +263,7 @@ def _named_or_last(runtime: Runtime, ref: SessionRef, outcome_id: str | None) ->
     """An outcome with its plans; the last one that gave a view another plan, if none is named."""
     if outcome_id is not None:
         return runtime.store.outcomes.get(ref, outcome_id)
-    kinds = [kind.value for kind in _CHANGED]
-    for one in runtime.store.outcomes.read(ref, limit=_LOOKED_BACK, kinds=kinds):
+    for one in runtime.store.outcomes.read(ref, limit=_LOOKED_BACK, kinds=CHANGED):
         stored: StoredOutcome = runtime.store.outcomes.get(ref, one.id)
         if stored.plan_after is not None or set(one.steps) <= {"masked", "condensed", "slid", "pruned"}:
             return stored

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.ledgers import cost_of
+from langchain_tiered_memory.context.ledgers import CHANGED, cost_of
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _TO_THE_WINDOW: frozenset[StepKind] = frozenset({"slid", "pruned"})
 """Steps by which messages leave a view without a summary."""
-_CHANGED = (OutcomeKind.MASKED, OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED)
 
 
 def refuse(packing: Packing, standing: ViewStanding) -> None:
@@ -67,7 +66,7 @@ def outcome_of(packing: Packing) -> Outcome:
     old = {node.id for node in nodes_of(before.plan.items)} if before is not None else set()
     new = [node.id for node in nodes_of(rendered.plan.items) if node.id not in old]
     made = [library[one] for one in new if one in library]
-    changed = kind in _CHANGED
+    changed = kind in CHANGED
     return replace(
         outcome,
         reason=packing.reason,
@@ -122,7 +121,7 @@ def write_account(packing: Packing, *, outcome: Outcome, standing: ViewStanding)
 
     written: bool | None = False
     account: dict[str, Any] = {"keep": keep, "event": event}
-    if outcome.kind in _CHANGED and payload != before:
+    if outcome.kind in CHANGED and payload != before:
         account |= {"outcome": outcome, "plan_before": before}
         written = written_by(store.outcomes.swap, payload, border=plan.border, now=now, **account)
     else:
@@ -144,18 +143,15 @@ def write_account(packing: Packing, *, outcome: Outcome, standing: ViewStanding)
 def _event(runtime: Runtime, ref: SessionRef, outcome: Outcome) -> Event:
     freed = outcome.tokens_before - outcome.tokens_after
     reason = f" ({outcome.reason.value})" if outcome.reason is not None else ""
-    details: dict[str, Any] = {
-        "outcome": outcome.kind.value,
-        "failure": outcome.reason.value if outcome.reason is not None else None,
-        "steps": list(outcome.steps),
-        "tokens_before": outcome.tokens_before,
-        "tokens_after": outcome.tokens_after,
-        "track": outcome.track,
-    }
     return runtime.event(
         EventName(f"view_{outcome.kind.value}"),
         f"{outcome.why}: {outcome.kind.value}{reason}, {freed:,} tokens freed",
         session_id=ref.session_id,
         event_id=outcome.id,
-        **details,
+        outcome=outcome.kind.value,
+        failure=outcome.reason.value if outcome.reason is not None else None,
+        steps=list(outcome.steps),
+        tokens_before=outcome.tokens_before,
+        tokens_after=outcome.tokens_after,
+        track=outcome.track,
     )

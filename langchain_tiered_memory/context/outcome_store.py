@@ -34,11 +34,7 @@ if TYPE_CHECKING:
 def cut_outcomes(connection: Connection, key: int, *, since: int, message_ids: Collection[str]) -> None:
     """Take out of outcomes whatever may quote or name forgotten messages: ids of others and figures stay.
 
-    Args:
-        connection: The transaction.
-        key: The session.
-        since: The oldest of the messages: an outcome before it knows none of them.
-        message_ids: Their ids.
+    An outcome before `since`, the oldest of the messages, knows none of them.
     """
     mine = and_(outcomes.c.session_key == key, outcomes.c.last_seq >= since)
     gone = {packed(one) for one in message_ids}
@@ -135,21 +131,11 @@ class Outcomes(Room):
         keep: int,
         event: Event | None = None,
     ) -> bool:
-        """Give a view its new plan and write down what that was: both or neither.
+        """Give a view its new plan and write down what that was, with its event: both or neither.
 
-        Args:
-            ref: The session, with the epoch that the plan was made under.
-            view_name: Which view.
-            plan_json: The new plan.
-            border: Up to which message summaries stand in it.
-            now: When it was made.
-            outcome: What became of the question; it needs an id.
-            plan_before: The plan that is replaced.
-            keep: Outcomes kept of a session, the newest.
-            event: Written down with it.
-
-        Returns:
-            `False` when the epoch moved on or the session was removed: nothing was written then.
+        `ref` has the epoch that the plan was made under; summaries stand in it up to the message `border`. Of the
+        session's outcomes the `keep` newest are kept. `False` when the epoch moved on or the session was removed:
+        nothing was written then.
         """
         with self.database.write() as connection:
             session = lock_session(connection, ref.key)
@@ -163,10 +149,9 @@ class Outcomes(Room):
         return True
 
     def add(self, ref: SessionRef, view_name: str, outcome: Outcome, *, keep: int, event: Event | None = None) -> bool:
-        """Write down an outcome that changed no plan, and its event. One that repeats the last is not kept again.
+        """Write down an outcome that changed no plan, and its event; whether it was.
 
-        Returns:
-            Whether it was written: not where it repeats the last one, nor when the session was removed.
+        One that repeats the last is not kept again, nor any when the session was removed.
         """
         mine = and_(outcomes.c.session_key == ref.key, outcomes.c.view == digest_of(view_name))
         newest = select(outcomes).where(mine).order_by(outcomes.c.key.desc()).limit(1)
@@ -207,16 +192,7 @@ class Outcomes(Room):
         return StoredOutcome(outcome=outcome_of(row), plan_before=row["plan_before"], plan_after=row["plan_after"])
 
     def undo(self, ref: SessionRef, outcome_id: str, *, now: float, plan_before: str | None = None) -> bool:
-        """Give a view back the plan that it had before an outcome.
-
-        Args:
-            ref: The session.
-            outcome_id: Which outcome.
-            now: When it was undone.
-            plan_before: The plan to give back, where it is to differ from the one that was kept.
-
-        Returns:
-            `False` when it was undone already.
+        """Give a view back the plan that it had before an outcome, or `plan_before`; `False` when it was undone before.
 
         Raises:
             NotFoundError: when the session has no such outcome, or was removed.
@@ -246,21 +222,13 @@ class Outcomes(Room):
 
     def assistant_calls(self, ref: SessionRef, track: str, *, after: int) -> int:
         """How many messages of the assistant a track has behind a number."""
-        query = select(func.count()).where(
-            entries.c.session_key == ref.key,
-            entries.c.track == packed(track),
-            entries.c.role == "assistant",
-            entries.c.seq > after,
-        )
-        return self._count(query)
+        mine = and_(entries.c.session_key == ref.key, entries.c.track == packed(track))
+        return self._count(select(func.count()).where(mine, entries.c.role == "assistant", entries.c.seq > after))
 
 
 def _repeats(one: Outcome, last: Outcome) -> bool:
-    return one.kind is OutcomeKind.FAILED and (one.kind, one.reason, one.last_seq) == (
-        last.kind,
-        last.reason,
-        last.last_seq,
-    )
+    same = (one.kind, one.reason, one.last_seq) == (last.kind, last.reason, last.last_seq)
+    return same and one.kind is OutcomeKind.FAILED
 
 
 def _row(connection: Connection, ref: SessionRef, outcome_id: str) -> RowMapping:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.recall_budget import RecallBudget
+from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.types.contexts import Mode, ModeName, PolicyRow, ViewPolicy
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.context.request import Request
-    from langchain_tiered_memory.context.sections.registry import ChosenSections
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.contexts import Share
     from langchain_tiered_memory.types.records import Entry
@@ -39,14 +39,10 @@ REASONS: dict[ModeName, str] = {
 
 
 def read_mode(request: Request, *, query: str, touched: Sequence[int], last_seq: int, asks: bool) -> Mode:
-    """The mode of a request, as far as it is known before its view is.
+    """The mode of a request, as far as it is known before its view is; `query` is what is looked up.
 
-    Args:
-        request: Its view and query.
-        query: What is looked up; blank: nothing.
-        touched: `seq`s of the latest messages that worked on files, newest first, as many as make an agent busy.
-        last_seq: Of the newest message.
-        asks: Whether the user's last message asks for something older.
+    `touched` are the `seq`s of the latest messages that worked on files, newest first, as many as make an agent busy;
+    `asks` is whether the user's last message asks for something older.
     """
     since = last_seq - NUMBERS.busy_among
     works = len(touched) == NUMBERS.busy_messages and touched[-1] > since
@@ -116,8 +112,8 @@ def resolved(
     ratio: float,
     mode: Mode,
     settings: Settings,
-    given: RecallBudget | None = None,
-    sections: ChosenSections | None = None,
+    given: RecallBudget,
+    sections: ChosenSections,
 ) -> ViewPolicy:
     """The policy of a request, in tokens.
 
@@ -138,12 +134,16 @@ def resolved(
         raise BudgetError(msg)
     total = math.floor(max_tokens / ratio)
     rest = max(total - fixed, 0)
-    share, replaced = (sections.share, sections.replaced) if sections is not None else (0.0, frozenset[str]())
-    own = min(round(share * total), rest) if "minimal" not in mode else 0
+    replaced = sections.replaced
+    own = min(round(sections.share * total), rest) if "minimal" not in mode else 0
     recall, spared = (rest, 0) if "recall" in mode else _set_aside(settings, mode, given, rest=rest, replaced=replaced)
-    recall = rest if "recall" in mode else min(recall + own, rest)
+    recall = min(recall + own, rest)
     view = rest - recall
     columns = table(settings, total=total, filled=max(view - spared, 0))
+
+    def in_any_mode(section: str, whole: int) -> PolicyRow:
+        row = columns[section]["talk"]
+        return row.allowing(0 if section in replaced else row.within(whole))
 
     def plan(section: str) -> PolicyRow:
         """What stands in the plan outlives the message beside which it was made: the smallest column that holds."""
@@ -159,19 +159,18 @@ def resolved(
 
     shares, quoted = settings.context.shares, round(settings.context.shares.user_queries * total)
     base: ModeName = "asked" if "asked" in mode else "talk"
-    history, files = plan("history"), columns["files"]["talk"]
-    files = files.allowing(0 if "files" in replaced else files.within(total))
-    parts, asked, grows = columns["parts"]["talk"], *(_first(columns[one], mode) for one in ("recall", "recent"))
+    history, files, parts = plan("history"), in_any_mode("files", total), in_any_mode("parts", max(view - spared, 0))
+    asked, grows = (_first(columns[one], mode) for one in ("recall", "recent"))
     rows = (
-        columns["system"]["talk"].allowing(total),
-        columns["goal"]["talk"].allowing(columns["goal"]["talk"].within(total)),
-        columns["pinned"]["talk"].allowing(columns["pinned"]["talk"].within(total)),
+        in_any_mode("system", total),
+        in_any_mode("goal", total),
+        in_any_mode("pinned", total),
         history.allowing(0 if "recall" in mode else history.tokens + quoted),
         plan("facts"),
-        parts.allowing(parts.within(max(view - spared, 0)) - files.tokens),
+        parts.allowing(parts.tokens - files.tokens),
         files,
         grows.allowing(grows.within(total) if "recall" in mode else view),
-        columns["parent"]["talk"].allowing(columns["parent"]["talk"].within(rest)),
+        in_any_mode("parent", rest),
         asked.allowing(min(recall - own, asked.within(total)) if "minimal" in mode else recall - own),
     )
     return ViewPolicy(
@@ -202,33 +201,21 @@ SHOWN_MODES: tuple[ModeName, ...] = ("talk", "question", "files", "asked", "mini
 
 
 def policy_of(mode: ModeName, max_tokens: int, *, fixed: int, settings: Settings) -> ViewPolicy:
-    """The column of one mode, for a request beside which recall takes as much as it may.
-
-    Args:
-        mode: One of `SHOWN_MODES`.
-        max_tokens: The budget.
-        fixed: Of it, for system prompt and tools.
-        settings: The table's shares, where a user may turn them.
-    """
-    share = {
-        "talk": NUMBERS.small_share,
-        "question": settings.context.talk_recall_share,
-        "files": settings.files.recall_share,
-    }.get(mode)
+    """The column of one mode (of `SHOWN_MODES`), for a request beside which recall takes as much as it may."""
     told = Mode(names=(mode,), reason=REASONS[mode], looks_up=True, shows_parts=mode == "files")
-    given = RecallBudget(share=share)
-    return resolved(max_tokens, fixed=fixed, ratio=1.0, mode=told, settings=settings, given=given)
+    talk, files = settings.context.talk_recall_share, settings.files.recall_share
+    given = RecallBudget(share={"talk": NUMBERS.small_share, "question": talk, "files": files}.get(mode))
+    none = ChosenSections()
+    return resolved(max_tokens, fixed=fixed, ratio=1.0, mode=told, settings=settings, given=given, sections=none)
 
 
 def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[ModeName, PolicyRow]]:
     """The policy: rows by section, and in each the columns by mode; a mode without one has that of `talk`.
 
-    Args:
-        settings: Where a user turns a share.
-        total: The budget, for what is bounded by tokens and by a share.
-        filled: Of that, what a condensation may fill: the view, less what recall was spared.
+    What is bounded by tokens and by a share goes by `total`, the budget; `filled` is what a condensation may fill of
+    it: the view, less what recall was spared.
     """
-    told, files, room, numbers = settings.context, settings.files, settings.room, NUMBERS
+    told, files, numbers = settings.context, settings.files, NUMBERS
     least_cover = min(numbers.cover_least_tokens, round(numbers.cover_asked_share * total))
 
     def row(section: str, share: float, about: str, *, of: Share = "the budget", **bounds: Any) -> PolicyRow:  # noqa: ANN401 - fields of a row
@@ -268,11 +255,7 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
                 numbers.filled_share,
                 "parts of files, with all that stands before them and beside the list",
                 of="the view",
-                least=min(
-                    room.working_tokens + round(numbers.filled_least_share * filled),
-                    numbers.filled_least_tokens,
-                    filled,
-                ),
+                least=filled_at_least(settings, filled),
             )
         },
         "files": {"talk": row("files", files.share if files.enabled else 0.0, "files that nothing shown names")},
@@ -295,23 +278,29 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
     }
 
 
+def filled_at_least(settings: Settings, filled: int) -> int:
+    """Of the tokens that a view may be filled to, those that hold all that an agent at work on files has at hand."""
+    wanted = settings.room.working_tokens + round(NUMBERS.filled_least_share * filled)
+    return min(wanted, NUMBERS.filled_least_tokens, filled)
+
+
 def _first(columns: dict[ModeName, PolicyRow], mode: Mode) -> PolicyRow:
     """What is chosen for one request: the first column that holds."""
     return next((columns[name] for name in mode.names if name in columns), columns["talk"])
 
 
 def _set_aside(
-    settings: Settings, mode: Mode, given: RecallBudget | None, *, rest: int, replaced: frozenset[str]
+    settings: Settings, mode: Mode, given: RecallBudget, *, rest: int, replaced: frozenset[str]
 ) -> tuple[int, int]:
     """Tokens set aside for recall, and those that it was not given of its share beside file work."""
     if not mode.looks_up or "semantic_results" in replaced:
         return 0, 0
     most = settings.context.recall_share
-    share = most if given is None or given.share is None else min(given.share, most)
+    share = most if given.share is None else min(given.share, most)
     if "files" not in mode or "asked" in mode:
-        return max(round(share * rest), 0), 0
-    allowed = min(settings.files.recall_share, most)
-    if given is not None and given.share is not None:
-        share = min(max(settings.files.recall_share, given.answers), given.share, most)
-    recall = max(round(share * rest), 0)
-    return recall, max(round(allowed * rest) - recall, 0)
+        return round(share * rest), 0
+    at_work = settings.files.recall_share
+    if given.share is not None:
+        share = min(share, max(at_work, given.answers))
+    recall = round(share * rest)
+    return recall, max(round(min(at_work, most) * rest) - recall, 0)

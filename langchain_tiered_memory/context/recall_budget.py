@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.recall.finding import Found, find
-from langchain_tiered_memory.recall.worth import Judged, goes_on, judge, tokens_of
+from langchain_tiered_memory.recall.worth import goes_on, judge, tokens_of
 from langchain_tiered_memory.summaries.rendering import recall_block, sitting_header
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.required_messages import RequiredMessages
     from langchain_tiered_memory.runtime import Runtime
@@ -53,15 +51,10 @@ class RecallBudget:
 def recall_budget_of(
     runtime: Runtime, ref: SessionRef, name: str, required: RequiredMessages, *, total: int, track: str | None
 ) -> RecallBudget:
-    """What recall may take beside the last user message. In a tool loop as it was when the user spoke.
+    """What recall may take beside the last user message, in a context of `total` tokens.
 
-    Args:
-        runtime: The memory.
-        ref: The session.
-        name: Of the view's plan.
-        required: The last user message.
-        total: Tokens of the context.
-        track: The only one whose messages may be found; `None` for all.
+    In a tool loop as it was when the user spoke. `name` is that of the view's plan, `track` the only one whose messages
+    may be found; `None` for all.
     """
     last = required.last_user
     if last is None or not last.text.strip():
@@ -73,10 +66,11 @@ def recall_budget_of(
         return kept
     filters = SearchFilters(tracks=(track,)) if track is not None else None
     found = find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
-    judged = judge(found, _out_of_sight(runtime, ref, name, required, found, last=last, total=total))
-    # In a tool loop the newest messages stand behind what the user said, which is shown itself.
-    newest = min(required.guard, last.seq)
-    said = _given(runtime, found, judged, newest=newest, total=total)
+    stored = runtime.store.transcript.kept_view(ref, name)
+    plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
+    if plan is None:  # the newest messages are shown, or all where they fit
+        plan = ViewPlan(border=0, tail_from=0 if stored.tokens <= total else required.guard)
+    said = _given(runtime, found, plan, last=last, guard=required.guard, total=total)
     runtime.view_cache.keep_recalled(ref.key, place, key, said)
     return replace(said, found=found)
 
@@ -89,47 +83,25 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     total = inputs.budget.max_tokens
     filters = SearchFilters(tracks=(inputs.track,)) if inputs.alone else None
     found = said.found or find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
-    judged = judge(found, _hidden_by(plan, found, last))
-    newest = min(inputs.required.guard, last.seq)
-    given = _given(runtime, found, judged, newest=newest, total=total)
+    given = _given(runtime, found, plan, last=last, guard=inputs.required.guard, total=total)
     if given.share is None or given.share <= said.share:
         return replace(said, found=found)
     runtime.view_cache.keep_recalled(ref.key, f"said:{inputs.name}", (ref.epoch, last.seq, total), given)
     return replace(given, found=found, is_late=True)
 
 
-def _out_of_sight(
-    runtime: Runtime,
-    ref: SessionRef,
-    name: str,
-    required: RequiredMessages,
-    found: Found,
-    *,
-    last: Entry,
-    total: int,
-) -> Callable[[int], bool]:
-    """What the plan of the view does not show; without one the newest messages are shown, or all where they fit."""
-    stored = runtime.store.transcript.kept_view(ref, name)
-    plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
-    if plan is None:
-        shown_from = 0 if stored.tokens <= total else required.guard
-        plan = ViewPlan(border=0, tail_from=shown_from)
-    return _hidden_by(plan, found, last)
-
-
-def _hidden_by(plan: ViewPlan, found: Found, last: Entry) -> Callable[[int], bool]:
+def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, guard: int, total: int) -> RecallBudget:
+    """What is given beside a message for which this was found, as far as the plan of the view does not show it."""
+    settings = runtime.settings.context
     masked, shown_from = {seq for seq, _ in plan.masked}, min(plan.tail_from, last.seq)
 
     def is_hidden(seq: int) -> bool:
         entry = found.entries[seq]
         return seq < shown_from or seq in masked or entry.group in plan.left or entry.track != last.track
 
-    return is_hidden
-
-
-def _given(runtime: Runtime, found: Found, judged: Judged, *, newest: int, total: int) -> RecallBudget:
-    """What is given beside a message for which this was found."""
-    settings = runtime.settings.context
+    judged = judge(found, is_hidden)
+    # In a tool loop the newest messages stand behind what the user said, which is shown itself.
+    newest = min(guard, last.seq)
     frame = runtime.counter.count_text("\n".join((recall_block((), sitting_gap_seconds=0.0), sitting_header(0.0))))
 
     def share_of(tokens: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,7 +12,6 @@ from langchain_tiered_memory.context.layout import system_message
 from langchain_tiered_memory.context.policy import read_mode, resolved
 from langchain_tiered_memory.context.recall_budget import RecallBudget, recall_budget_of
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
-from langchain_tiered_memory.context.view.rendered_view import plan_name
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
 from langchain_tiered_memory.models.window_budget import budget_of
 from langchain_tiered_memory.types.records import SessionRef
@@ -107,16 +107,12 @@ class Inputs:
     request: Request
     budget: Budget
     system: BaseMessage | None
-    fixed: int
-    """Raw tokens of system prompt and tool schemas."""
     ratio: float
     """Billed per raw token: as calibration knows it, or as it was when the plan was made (`at`)."""
     required: RequiredMessages
     query: str
     off: frozenset[int]
     """`seq`s that are not on this branch."""
-    mode: Mode
-    """What the request is; whether it is in a tool loop is known when its view is."""
     name: str
     """Under which the view's plan is kept."""
     recall_budget: RecallBudget
@@ -138,6 +134,11 @@ class Inputs:
     """Condense whether or not it is due, and wait for nobody: for a preview."""
     prepared: tuple[tuple[int, str], ...] = ()
     """The pruning plan of the danger zone: first `seq`s of groups, and why each would leave."""
+
+    @property
+    def mode(self) -> Mode:
+        """What the request is; whether it is in a tool loop is known when its view is."""
+        return self.policy.mode
 
     @property
     def is_new(self) -> bool:
@@ -212,18 +213,17 @@ class Inputs:
 
     def at(self, ratio: float) -> Inputs:
         """The same where a raw token is billed as `ratio`: all share one library."""
-        return self if ratio == self.ratio else self._resolved(ratio, self.recall_budget)
+        if ratio == self.ratio:
+            return self
+        return replace(self, ratio=ratio, policy=self.resolve(ratio=ratio, given=self.recall_budget))
 
     def with_recall(self, given: RecallBudget) -> Inputs:
         """The same with another room for recall."""
-        return self._resolved(self.ratio, given)
+        return replace(self, recall_budget=given, policy=self.resolve(ratio=self.ratio, given=given))
 
     def without_recall(self) -> Inputs:
         """The same with recall's room given to the view: a history that fits is shown whole. The rest is recall's."""
         return replace(self, policy=self.policy.without_recall())
-
-    def _resolved(self, ratio: float, given: RecallBudget) -> Inputs:
-        return replace(self, ratio=ratio, recall_budget=given, policy=self.resolve(ratio=ratio, given=given))
 
 
 def with_learnt_window(runtime: Runtime, told: ModelProfile) -> ModelProfile:
@@ -232,6 +232,18 @@ def with_learnt_window(runtime: Runtime, told: ModelProfile) -> ModelProfile:
         return told
     learned, ratio = runtime.store.windows.of_model(told.name, runtime.counter.fingerprint)
     return replace(told, learned=learned, ratio=ratio, is_looked_up=True)
+
+
+def _plan_name(runtime: Runtime, request: Request, off: frozenset[int], *, max_tokens: int, query: str) -> str:
+    """Under which name a view's plan is kept: one for each view, track, budget, model, branch and way of splitting."""
+    alone, settings = ["alone"] if request.alone else [], runtime.settings.context.model_dump_json()
+    chosen = repr((request.track, request.model.name, settings, sorted(off), *alone))
+    digest = hashlib.sha256(chosen.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    looks_up = (
+        bool(query.strip()) + request.asks
+    )  # 0: nothing is; 1: what the user said; 2: a query of the caller's own
+    # The essentials are chosen anew at each request, from the plan of the default view.
+    return f"{'default' if request.view == 'minimal' else request.view}:{max_tokens}:{looks_up}:{digest}"
 
 
 def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
@@ -249,8 +261,7 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
             off = runtime.store.transcript.off_branch(ref, request.branch, track=request.track)
         required = read_required(runtime, ref, request.track, off=off, alone=request.alone)
     query = required.last_user_text if request.query is None else request.query
-    name = plan_name(request, off, max_tokens=budget.max_tokens, looks_up=bool(query.strip()) + request.asks,
-                     settings=runtime.settings.context)  # fmt: skip
+    name = _plan_name(runtime, request, off, max_tokens=budget.max_tokens, query=query)
     chosen, given = runtime.sections.chosen, RecallBudget()
     looks_up = request.query is None and "semantic_results" not in chosen.replaced
     if found is not None and looks_up and request.view not in ("recall", "minimal"):
@@ -271,12 +282,10 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
         request=request,
         budget=budget,
         system=system,
-        fixed=fixed,
         ratio=told.ratio,
         required=required,
         query=query,
         off=off,
-        mode=mode,
         name=name,
         recall_budget=given,
         sections=chosen,

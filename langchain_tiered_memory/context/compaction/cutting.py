@@ -6,7 +6,7 @@ message, last error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.pruning import named_kind, priority_of
@@ -195,20 +195,17 @@ def minimal_pieces(inputs: Inputs, rendered: RenderedView | None, *, least_token
     if inputs.alone:
         tasks = [task for task in tasks if task.track == inputs.track]
     current = store.runs.current_task(inputs.ref, inputs.track)
-    chosen = {*essentials(groups, tasks=tasks, current_task=current, touches=touches).keys}
-    chosen |= _always_kept(inputs, groups, rendered)
+    essential = essentials(groups, tasks=tasks, current_task=current, touches=touches)
+    chosen = {seq for seqs in essential.values() for seq in seqs} | _always_kept(inputs, groups, rendered)
     # A call that waits for its result must be shown with what comes, and results that are news to the model.
     waiting = {group.first_seq for group in groups[-1:] if group.unanswered or group.entries[-1].role == "tool"}
     entries = [entry for group in groups if group.first_seq in {*chosen, *waiting} for entry in group.entries]
     there = {entry.seq for entry in entries}
-    goal = [entry for entry in inputs.required.opening if entry.seq not in there]
-    last = inputs.required.last_user
-    if last is not None and last.seq not in there | {entry.seq for entry in goal}:
-        entries = [last, *entries]
-    wanted = sorted([*goal, *entries], key=lambda entry: entry.seq)
+    goal = {entry.seq for entry in inputs.required.opening} - there
+    musts = {entry.seq: entry for entry in (*inputs.required.opening, *inputs.required.users[-1:], *entries)}
+    wanted = [musts[seq] for seq in sorted(musts)]
     room = inputs.room + inputs.policy.recall
-    opening = frozenset(entry.seq for entry in goal)
-    pieces = [shown(entry, part="goal" if entry.seq in opening else "recent") for entry in wanted]
+    pieces = [shown(entry, part="goal" if entry.seq in goal else "recent") for entry in wanted]
     taken = sum(entry.tokens for entry in wanted)
     if taken <= room:
         # What is always kept for its kind is essential, too, where it is not there already.
@@ -268,44 +265,21 @@ def _newest(inputs: Inputs) -> list[Entry]:
     return [entry for entry in (*before, *reversed(found)) if entry.seq not in inputs.off]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Essentials:
-    """The groups of a minimal context, by `first_seq`. One group can be more than one thing."""
-
-    system: tuple[int, ...] = ()
-    task: tuple[int, ...] = ()
-    """What says what is to be done: description and acceptance criteria, else the first user message."""
-    file: int | None = None
-    """Where the active file's latest content stands."""
-    user: int | None = None
-    """The last user message."""
-    error: int | None = None
-    """The latest error that nothing settled; where all are settled, the latest."""
-
-    @property
-    def keys(self) -> tuple[int, ...]:
-        """All of them, each once, in the order of the conversation."""
-        single = {key for key in (self.file, self.user, self.error) if key is not None}
-        return tuple(sorted({*self.system, *self.task, *single}))
-
-
 def essentials(
     groups: Sequence[Group],
     *,
     tasks: Sequence[Task] = (),
     current_task: str | None = None,
     touches: Sequence[FileAccess] = (),
-) -> Essentials:
-    """What a minimal context consists of.
+) -> dict[str, tuple[int, ...]]:
+    """What a minimal context consists of, by what it is: the `first_seq`s of groups. One can be more than one thing.
 
-    Args:
-        groups: What there is to choose from, oldest first.
-        tasks: Active tasks, and the last finished ones.
-        current_task: Id of the task being worked on.
-        touches: Files that were touched; those that the groups themselves touch need not be among them.
+    `task` is what says what is to be done: description and acceptance criteria, else the first user message. `file` is
+    where the active file's latest content stands, `user` the last user message, `error` the latest error that nothing
+    settled; where all are settled, the latest. The arguments are those of `prune_items`.
     """
     readings = read_groups(groups)
-    run = run_facts(readings, now=0.0, tasks=tasks, current_task=current_task, touches=touches)
+    run = run_facts(readings, tasks=tasks, current_task=current_task, touches=touches)
     kinds = [{named_kind(entry.kind) for entry in group.entries} for group in groups]
     own = [run.belongs(run.task_of(group)) for group in groups]
     described = [at for at, kind in enumerate(kinds) if own[at] and kind & {"task", "criteria"}]
@@ -313,14 +287,11 @@ def essentials(
         described.append(run.description)
     errors = [at for at, one in enumerate(readings) if one.failed]
     unsettled = [at for at in errors if not readings[at].resolved]
-    return Essentials(
-        system=tuple(
-            group.first_seq
-            for group, kind in zip(groups, kinds, strict=True)
-            if "system" in kind or group.entries[0].role == "system"
-        ),
-        task=tuple(groups[at].first_seq for at in sorted(described)),
-        file=groups[run.showing].first_seq if run.showing is not None else None,
-        user=groups[run.users[0]].first_seq if run.users else None,
-        error=groups[max(unsettled or errors)].first_seq if errors else None,
-    )
+    places: dict[str, Sequence[int]] = {
+        "system": [at for at, kind in enumerate(kinds) if "system" in kind or groups[at].entries[0].role == "system"],
+        "task": sorted(described),
+        "file": [run.showing] if run.showing is not None else [],
+        "user": run.users[:1],
+        "error": (unsettled or errors)[-1:],
+    }
+    return {what: tuple(groups[at].first_seq for at in found) for what, found in places.items()}

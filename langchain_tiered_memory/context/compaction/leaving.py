@@ -48,11 +48,11 @@ def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[Ren
     The user's own selector is asked first. Groups with constraints, decisions or unresolved errors stay while there is
     room without them. A window that would not make the view smaller is not slid.
     """
-    start, room_tokens = rendered, room
+    start, room_tokens, chosen = rendered, room, inputs.settings.condensation.strategies
     rendered, left = _with_fewer_parts(inputs, rendered, room=room)
     if left and rendered.tokens <= room:
         return rendered, left
-    unread = earlier = count_earlier(inputs, rendered.plan, rendered.tail)
+    unread = earlier = count_earlier(inputs, rendered)
     for attempt in range(_REPEATS):
         groups = as_groups(rendered.tail)
         room = room_tokens - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
@@ -62,8 +62,13 @@ def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[Ren
         going |= _selected(inputs, groups, must_stay=required, room=room)
         for spared in (critical, frozenset[int]()) if critical else (critical,):
             rest = [group for group in groups if group.first_seq not in going]
-            begins = rendered.plan.border == 0
-            going |= set(_window(inputs, rest, must_stay=required | spared, room=room, begins=begins))
+            begins, stays = rendered.plan.border == 0, required | spared
+            if chosen.window == "last":
+                keep = chosen.keep_last
+                going |= {*keep_last(rest, must_stay=stays, room_tokens=room, keep=keep, keeps_first=begins)}
+            else:
+                share = chosen.drop_share
+                going |= {*drop_half(rest, must_stay=stays, room_tokens=room, share=share, keeps_first=begins)}
             if _tokens(groups, without=going) <= room:
                 break
         if not (going or earlier):
@@ -131,8 +136,7 @@ def without_pruned_kinds(inputs: Inputs, rendered: RenderedView) -> tuple[Render
     if not going:
         return rendered, ()
     kinds = {group.first_seq: f"its kind is {group.entries[0].kind}" for group in groups if group.first_seq in going}
-    earlier = count_earlier(inputs, rendered.plan, rendered.tail)
-    return _without(inputs, rendered, going, why="pruned", earlier=earlier, reasons=kinds)
+    return _without(inputs, rendered, going, why="pruned", earlier=count_earlier(inputs, rendered), reasons=kinds)
 
 
 def _newest(groups: Sequence[Group], *, room: int) -> frozenset[int]:
@@ -160,15 +164,6 @@ def _selected(inputs: Inputs, groups: Sequence[Group], *, must_stay: frozenset[i
     return set(chosen_by(answer, groups, must_stay=must_stay))
 
 
-def _window(
-    inputs: Inputs, groups: Sequence[Group], *, must_stay: frozenset[int], room: int, begins: bool
-) -> tuple[int, ...]:
-    chosen = inputs.settings.condensation.strategies
-    if chosen.window == "last":
-        return keep_last(groups, must_stay=must_stay, room_tokens=room, keep=chosen.keep_last, keeps_first=begins)
-    return drop_half(groups, must_stay=must_stay, room_tokens=room, share=chosen.drop_share, keeps_first=begins)
-
-
 def pruned_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
     """`rendered` without what matters least to the task at hand, down to `target` raw tokens where that can be.
 
@@ -189,21 +184,17 @@ def pruned_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple
         reasons |= dict(pruning_plan(inputs, rendered, target=target, without=reasons))
     if not reasons:
         return rendered, fewer
-    earlier = count_earlier(inputs, rendered.plan, rendered.tail)
-    smaller, left = _without(inputs, rendered, set(reasons), why="pruned", earlier=earlier, reasons=reasons)
+    earlier = count_earlier(inputs, rendered)
+    smaller, left = _without(inputs, rendered, reasons, why="pruned", earlier=earlier, reasons=reasons)
     return smaller, fewer + left
 
 
 def pruning_plan(
     inputs: Inputs, rendered: RenderedView, *, target: int, without: Collection[int] = ()
 ) -> tuple[tuple[int, str], ...]:
-    """What would leave a view to bring it down to `target`, and why: first `seq`s of groups, in their order.
+    """What would leave a view to bring it down to `target` raw tokens, and why: first `seq`s of groups, in their order.
 
-    Args:
-        inputs: Of the assembly.
-        rendered: The view.
-        target: Raw tokens that it may take.
-        without: Groups that leave in any case.
+    The groups of `without` leave in any case.
     """
     runtime, ref = inputs.runtime, inputs.ref
     groups = [group for group in as_groups(rendered.tail) if group.first_seq not in without]
@@ -261,12 +252,13 @@ def _without(
         if group.first_seq not in told
     ]
     hidden = {*plan.left, *(group.first_seq for group in newer)}
+    reaching = {group.first_seq for group in groups if group.last_seq >= tail_from}
     users = [entry.seq for entry in inputs.required.users if entry.seq < tail_from or entry.group in hidden]
     smaller = replace(
         plan,
         items=(*plan.items, *(items[one] for one in items if one not in summary_ids_of(plan.items))),
         tail_from=tail_from,
-        left=tuple(sorted(seq for seq in hidden if seq >= tail_from or _reaches(groups, seq, tail_from))),
+        left=tuple(sorted(seq for seq in hidden if seq >= tail_from or seq in reaching)),
         kept=tuple(seq for seq in plan.kept if seq not in going),
         left_spans=tuple(gap for gap in merged_gaps(spans) if isinstance(gap, Gap)),
         queries=tuple(users),
@@ -291,37 +283,24 @@ def _without(
     return with_files(inputs, rendered), rows
 
 
-def _reaches(groups: Sequence[Group], first_seq: int, tail_from: int) -> bool:
-    return any(group.first_seq == first_seq and group.last_seq >= tail_from for group in groups)
-
-
 def _leaner(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with facts and a cover as much briefer as the rest needs. The next condensation makes it anew.
 
     They never take less than their least rooms, for the record stands whatever else is shown: where it does not fit
     then, it is the longest of the required messages that is shortened.
     """
-    excess = rendered.tokens - inputs.room
-    if excess <= 0 or not rendered.plan.items:
+    excess, plan = rendered.tokens - inputs.room, rendered.plan
+    if excess <= 0 or not plan.items:
         return rendered
-    history, facts = (_tokens_of(rendered, part) for part in ("history", "facts"))
+    history, facts = rendered.tokens_of("history"), rendered.tokens_of("facts")
     # Each gives up its part of what is missing.
     wanted = facts - math.ceil(excess * facts / max(facts + history, 1))
-    return _lowered(inputs, rendered, facts=max(wanted, min(inputs.policy.least_facts, facts)))
-
-
-def _tokens_of(rendered: RenderedView, part: str) -> int:
-    return sum(piece.tokens for piece in rendered.head if piece.part == part)
-
-
-def _lowered(inputs: Inputs, rendered: RenderedView, *, facts: int) -> RenderedView:
-    """`rendered` with so many tokens of facts, and as much history as the room leaves, or its least room holds."""
-    plan = rendered.plan
-    if facts < _tokens_of(rendered, "facts"):
-        listed = facts_of_view(inputs, plan.items, border=plan.border, room=facts)
+    wanted = max(wanted, min(inputs.policy.least_facts, facts))
+    if wanted < facts:
+        listed = facts_of_view(inputs, plan.items, border=plan.border, room=wanted)
         plan = replace(plan, facts=listed, provisional=True)
         rendered = seen_with(inputs, plan, rendered.tail)
-    spare = _tokens_of(rendered, "history") - inputs.policy.least_cover
+    spare = rendered.tokens_of("history") - inputs.policy.least_cover
     items = lowered_cover(inputs, plan.items, less=min(rendered.tokens - inputs.room, spare))
     if items == plan.items:
         return rendered

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS
 from langchain_tiered_memory.context.numbers import NUMBERS
@@ -70,12 +70,15 @@ def same_looks(groups: Iterable[Group]) -> dict[int, str]:
     return looks
 
 
+Reason: TypeAlias = Literal["repeated", "replaced", "giant"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mask:
     """A tool output that leaves the view, save its ends."""
 
     seq: int
-    reason: Literal["repeated", "replaced", "giant"]
+    reason: Reason
     frees_tokens: int
     """At least so many raw tokens."""
     keep_tokens: int
@@ -94,19 +97,16 @@ def masks(
 ) -> tuple[Mask, ...]:
     """The next batch of tool outputs to mask, cheapest loss first; empty where it would not be worth a broken prefix.
 
+    It frees at least `least_tokens`; less than `tokens_to_free` only when there is nothing more to mask.
+
     Args:
         groups: What the view shows as itself, oldest first.
         unseen_from: `seq` of the first message that no model call has seen; nothing from there on is masked.
         already: `seq`s of outputs that are masked in this view.
         tokens_to_free: Raw tokens; the batch ends as soon as it frees them.
-        twins: By `seq` of a tool output a key of what it is a look at: tool and arguments, or a file as a whole. Of
-            those with one key a later one replaces the earlier. A call that failed replaces nothing: leave it out.
+        twins: By `seq` of a tool output a key of what it is a look at: a later one of the same key replaces it.
         limit_tokens: Of the whole request, for what is a share of it.
         least_tokens: What a batch must free; one that could not is not begun, and a smaller need is filled up to it.
-
-    Returns:
-        Masks in the order they were chosen. They free at least `least_tokens`; less than `tokens_to_free` only when
-        there is nothing more to mask.
     """
     if tokens_to_free <= 0:
         return ()
@@ -120,42 +120,29 @@ def masks(
     wanted = max(tokens_to_free, least_tokens)
     chosen: dict[int, Mask] = {}
     freed = 0
-    for mask in _candidates(outputs, already=already, twins=twins, limit=limit_tokens):
-        if mask.seq >= unseen_from or mask.seq in already or mask.seq in chosen:
+    for entry, reason, keep in _candidates(outputs, already=already, twins=twins, limit=limit_tokens):
+        # Media stay whole, so of a message that is mostly images its text alone can be freed: hardly a token a letter.
+        frees = min(entry.tokens, len(entry.text)) - keep - OVERHEAD_TOKENS
+        if frees < NUMBERS.least_gain or entry.seq >= unseen_from or entry.seq in already or entry.seq in chosen:
             continue
-        chosen[mask.seq] = mask
-        freed += mask.frees_tokens
+        chosen[entry.seq] = Mask(seq=entry.seq, reason=reason, frees_tokens=frees, keep_tokens=keep)
+        freed += frees
         if freed >= wanted:
             break
     return tuple(chosen.values()) if freed >= least_tokens else ()
 
 
 def _candidates(
-    outputs: Sequence[Entry],
-    *,
-    already: frozenset[int],
-    twins: Mapping[int, str],
-    limit: int,
-) -> Iterator[Mask]:
-    """Everything that could be masked, cheapest loss first; an output may come more than once."""
+    outputs: Sequence[Entry], *, already: frozenset[int], twins: Mapping[int, str], limit: int
+) -> Iterator[tuple[Entry, Reason, int]]:
+    """What could be masked, why, and what stays of it, cheapest loss first; an output may come more than once."""
+    least = NUMBERS.mask_keep_tokens
     # What is masked already does not say the text any more: only a shown output makes an earlier one a repeat.
     last_saying = {entry.text: entry.seq for entry in outputs if entry.seq not in already}
-    for entry in outputs:
-        if entry.seq < last_saying.get(entry.text, 0):
-            yield from _mask(entry, "repeated", NUMBERS.mask_keep_tokens)
-    last_look = {twins[entry.seq]: entry.seq for entry in outputs if entry.seq in twins}
-    for entry in outputs:
-        if entry.seq in twins and entry.seq < last_look[twins[entry.seq]]:
-            yield from _mask(entry, "replaced", NUMBERS.mask_keep_tokens)
+    yield from ((one, "repeated", least) for one in outputs if one.seq < last_saying.get(one.text, 0))
+    looks = [one for one in outputs if one.seq in twins]
+    last_look = {twins[one.seq]: one.seq for one in looks}
+    yield from ((one, "replaced", least) for one in looks if one.seq < last_look[twins[one.seq]])
     share = round(NUMBERS.giant_share * limit)
-    giant, keep = max(NUMBERS.giant_tokens, share), max(NUMBERS.mask_keep_tokens, share // 2)
-    for entry in outputs:
-        if entry.tokens > giant:
-            yield from _mask(entry, "giant", keep)
-
-
-def _mask(entry: Entry, reason: Literal["repeated", "replaced", "giant"], keep_tokens: int) -> Iterator[Mask]:
-    # Media stay whole, so of a message that is mostly images its text alone can be freed: hardly a token a character.
-    frees = min(entry.tokens, len(entry.text)) - keep_tokens - OVERHEAD_TOKENS
-    if frees >= NUMBERS.least_gain:
-        yield Mask(seq=entry.seq, reason=reason, frees_tokens=frees, keep_tokens=keep_tokens)
+    giant, keep = max(NUMBERS.giant_tokens, share), max(least, share // 2)
+    yield from ((one, "giant", keep) for one in outputs if one.tokens > giant)

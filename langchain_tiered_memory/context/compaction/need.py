@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.thresholds import due, percent_for
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.packing import Need
-from langchain_tiered_memory.context.policy import no_room_beside
+from langchain_tiered_memory.context.policy import filled_at_least, no_room_beside
 from langchain_tiered_memory.models.chat_models import cached_price
 from langchain_tiered_memory.summaries.tree.condense import Wish
 from langchain_tiered_memory.text.truncation import most_fitting
@@ -53,14 +53,7 @@ class Rates:
 
 
 def rates_of(recent: Sequence[Entry], *, settings: Settings, model: str | None, room: int) -> Rates:
-    """What the latest turns of a track tell.
-
-    Args:
-        recent: Its recent messages, oldest first; a turn ends with each of the assistant's.
-        settings: Prices.
-        model: Whose price counts, where it is known.
-        room: Tokens of the view, for a track that has no turn yet.
-    """
+    """What the latest turns of a track tell; `room` is that of the view, for a track that has no turn yet."""
     turns = tokens = 0
     for entry in reversed(recent):
         turns += entry.role == "assistant"
@@ -80,17 +73,10 @@ def cost_of_turn(after: float, full: float, rates: Rates) -> float:
 
 
 def fill_target(*, full: int, least: int, most: int, rates: Rates, extra_share: float) -> int:
-    """Tokens that a condensation may leave in a view.
+    """Tokens that a condensation may leave in a view which is condensed at `full` tokens.
 
     The most that costs a turn at most `extra_share` more than leaving the least: the faster a view grows, or the
     smaller it is, the less. Never below `least`, nor above `most` where that is more.
-
-    Args:
-        full: Tokens at which the view is condensed.
-        least: That it keeps in any case.
-        most: That it may keep at the utmost.
-        rates: Prices and growth.
-        extra_share: How much more than the least may cost.
     """
     bound = cost_of_turn(least, full, rates) * (1 + extra_share)
     most = max(min(most, full - 1), least)
@@ -101,12 +87,7 @@ def pays_from(after: int, rates: Rates, *, extra_share: float = 0.0) -> int:
     """The size from which on a view is better condensed to `after` tokens than left to grow.
 
     Where the share is 0, that is the size at which going on costs more a turn than condensing; else the largest at
-    which turns cost that share more, and so have more in view.
-
-    Args:
-        after: Tokens that a condensation would leave.
-        rates: Prices and growth.
-        extra_share: How much more than at the cheapest size a turn may cost.
+    which turns cost that share more than at the cheapest, and so have more in view.
     """
     once = (1 - rates.cached) * after * rates.growth
     cheapest = math.sqrt(2 * once / rates.cached)
@@ -139,9 +120,8 @@ def need_of(inputs: Inputs, start: RenderedView, *, used: int) -> Need:
     """Measure a view as it stands, `used` billed tokens with all of the request."""
     window = inputs.window
     # What is beyond the share that was chosen leaves in any case: it is no reason for an alert.
-    zone = zone_of(
-        used if window.most is None else min(used, window.most), window.limit, settings=inputs.settings.guard
-    )
+    alerts_at = used if window.most is None else min(used, window.most)
+    zone = zone_of(alerts_at, window.limit, settings=inputs.settings.guard)
     if inputs.policy.is_full:  # no smaller view helps: nobody waits for a summary
         why = no_room_beside(inputs.policy.fixed, window.limit, ratio=inputs.ratio)
         return Need(used_tokens=used, zone=zone, percent=math.inf, why=why)
@@ -169,13 +149,7 @@ def _why(inputs: Inputs, start: RenderedView, need: Need) -> str:
 
 
 def zone_of(used_tokens: int, limit_tokens: int, *, settings: GuardSettings) -> Zone:
-    """The zone of a request.
-
-    Args:
-        used_tokens: Of the whole request, before anything is pruned.
-        limit_tokens: Window minus reserved output; one below 1 is taken for 1.
-        settings: The borders, as shares of the limit.
-    """
+    """The zone of a request; the limit is the window minus reserved output, and one below 1 is taken for 1."""
     filled = max(used_tokens, 0) / max(limit_tokens, 1)
     if filled >= settings.critical:
         return Zone.CRITICAL
@@ -188,50 +162,25 @@ def alert_for(zone: Zone, *, before: Zone | None, used_tokens: int, limit_tokens
     """What to tell when a request enters `zone`; `None` where it is no fuller than the one before.
 
     So each zone alerts once until it is left downward: a request that falls back to a lower zone and comes again is
-    told of again, and one that jumps over a zone is told of the fuller one alone.
-
-    Args:
-        zone: Of this request.
-        before: Of the last request of the same view; `None` for the first, which counts as safe.
-        used_tokens: As the zone was judged by.
-        limit_tokens: The same.
+    told of again, and one that jumps over a zone is told of the fuller one alone. The first counts as safe before.
     """
-    last = Zone.SAFE if before is None else before
-    if ZONES.index(zone) <= ZONES.index(last):
+    if ZONES.index(zone) <= ZONES.index(before or Zone.SAFE):
         return None
-    return Alert(
-        zone=zone,
-        used_tokens=used_tokens,
-        limit_tokens=max(limit_tokens, 1),
-        recommendation=_RECOMMENDATIONS[zone],
-    )
+    limit = max(limit_tokens, 1)
+    return Alert(zone=zone, used_tokens=used_tokens, limit_tokens=limit, recommendation=_RECOMMENDATIONS[zone])
 
 
 def cache_ran_out(last_sent_at: float | None, *, now: float, settings: CondensationSettings) -> bool:
-    """Whether the provider has dropped its cache of a view.
+    """Whether the provider has dropped its cache of a view: where its lifetime is known, and there was a request.
 
     Providers count from the last use, so the time of the last request is what matters.
-
-    Args:
-        last_sent_at: When the last request of the view was made, in seconds since the epoch; `None` where there was
-            none, and so no cache either.
-        now: The time, in the same seconds. A clock that went back says nothing: not run out.
-        settings: Knows the lifetime, or not: then it is never taken for run out.
     """
     lifetime = settings.cache_lifetime_seconds
-    if lifetime is None or last_sent_at is None:
-        return False
-    return now - last_sent_at >= lifetime
+    return lifetime is not None and last_sent_at is not None and now - last_sent_at >= lifetime
 
 
 def early_due(used_tokens: int, window: Window, *, percent: float) -> str:
-    """Why to condense a view before its threshold, given that the cache ran out: a sentence, or empty.
-
-    Args:
-        used_tokens: Of the whole request, before anything is pruned.
-        window: The room of the request.
-        percent: The threshold, in percent of the window.
-    """
+    """Why to condense a view before its threshold, given that the cache ran out: a sentence, or empty."""
     early = percent * NUMBERS.early_share
     # What is allowed can be reached before the threshold is: then it is what is waited for.
     allowed = NUMBERS.early_share * window.allowed
@@ -253,17 +202,11 @@ def _due_at(inputs: Inputs, start: RenderedView, *, percent: float) -> int:
 
 def filled_as_pays(inputs: Inputs, start: RenderedView, *, percent: float) -> Inputs:
     """`inputs` with what a condensation fills the view to, by how fast its latest messages let it grow."""
-    settings = inputs.settings
     full = _full(inputs, percent=percent)
     filled = max(full - inputs.policy.spared, 1)
-    target = fill_target(
-        full=full,
-        least=_least(inputs, filled),
-        most=max(round(NUMBERS.filled_share * filled), _at_hand(inputs, filled)),
-        rates=_rates(inputs, start),
-        extra_share=settings.room.extra_share,
-    )
-    return replace(inputs, fill=target)
+    least, most = _least_and_most(inputs, filled)
+    extra, rates = inputs.settings.room.extra_share, _rates(inputs, start)
+    return replace(inputs, fill=fill_target(full=full, least=least, most=most, rates=rates, extra_share=extra))
 
 
 def _cheaper_due(inputs: Inputs, start: RenderedView, *, percent: float) -> str:
@@ -288,7 +231,8 @@ def _best_size(inputs: Inputs, start: RenderedView, *, percent: float) -> int | 
     policy, told = inputs.policy, max(start.tail_tokens - inputs.policy.keep, 0)
     rooms = NUMBERS.cover_filled_share * policy.cover + policy.of("facts")
     head = max(start.head_tokens, round(min(rooms, inputs.settings.tree.level(1).target_ratio * told)))
-    after = max(_least(inputs, _full(inputs, percent=percent)), head + policy.keep)
+    least, _ = _least_and_most(inputs, _full(inputs, percent=percent))
+    after = max(least, head + policy.keep)
     return pays_from(after, _rates(inputs, start), extra_share=settings.extra_share)
 
 
@@ -296,10 +240,8 @@ def does_not_pay(packing: Packing, found: RenderedView) -> bool:
     """Whether a condensation that only its price asks for leaves too much for that."""
     if not packing.need.why.startswith(CHEAPER):
         return False
-    extra = packing.inputs.settings.room.extra_share
-    return packing.rendered.tokens < pays_from(
-        found.tokens, _rates(packing.inputs, packing.rendered), extra_share=extra
-    )
+    extra, rates = packing.inputs.settings.room.extra_share, _rates(packing.inputs, packing.rendered)
+    return packing.rendered.tokens < pays_from(found.tokens, rates, extra_share=extra)
 
 
 def _full(inputs: Inputs, *, percent: float) -> int:
@@ -309,17 +251,14 @@ def _full(inputs: Inputs, *, percent: float) -> int:
     return max(min(inputs.room, inputs.raw_room(math.floor(percent / 100 * inputs.window.tokens))), 1)
 
 
-def _least(inputs: Inputs, full: int) -> int:
-    """Raw tokens that a view is filled to in any case: a view that is left full is condensed again at once."""
-    return min(_at_hand(inputs, full), round(NUMBERS.filled_share * full))
+def _least_and_most(inputs: Inputs, full: int) -> tuple[int, int]:
+    """Raw tokens that a view is filled to in any case, and at most: one that is left full is condensed again at once.
 
-
-def _at_hand(inputs: Inputs, full: int) -> int:
-    """Raw tokens that a view has with what an agent has at hand, where it worked on files lately."""
-    if not inputs.mode.shows_parts:
-        return 0
-    wanted = inputs.settings.room.working_tokens + round(NUMBERS.filled_least_share * full)
-    return min(wanted, NUMBERS.filled_least_tokens, full)
+    One of them is what it has with all that an agent has at hand, where it worked on files lately.
+    """
+    at_hand = filled_at_least(inputs.settings, full) if inputs.mode.shows_parts else 0
+    share = round(NUMBERS.filled_share * full)
+    return min(at_hand, share), max(at_hand, share)
 
 
 def _rates(inputs: Inputs, start: RenderedView) -> Rates:
@@ -344,10 +283,7 @@ def wished(packing: Packing) -> Wish | None:
 def standing_before(inputs: Inputs, tail: Sequence[Entry], *, grows_by: int = 0) -> int:
     """The last of the recent messages that will stand before the border after the view's next condensation; or 0.
 
-    Args:
-        inputs: Of the view.
-        tail: Its recent messages, in order.
-        grows_by: Raw tokens that come until then.
+    `tail` are its recent messages, in order, and `grows_by` the raw tokens that come until then.
     """
     if inputs.look is not None:
         last = len(tail) - inputs.look.last_messages

@@ -61,7 +61,6 @@ class PruneItem:
     tokens: int
     category: Category
     kind: ContentKind
-    task: str | None
     age_minutes: float
     references: int
     """Later groups that mention its paths or identifiers; counted up to the number that still matters."""
@@ -75,11 +74,6 @@ class PruneItem:
     """The row of the priority matrix that it falls into."""
     must_stay: bool = False
     """Whether the caller needs it, whatever it is."""
-
-    @property
-    def always_kept(self) -> bool:
-        """Whether no pruning may take it."""
-        return self.must_stay or self.priority == 1
 
 
 def score(item: PruneItem) -> int:
@@ -97,9 +91,7 @@ def recency_points(age_minutes: float) -> int:
     return next((points for minutes, points in RECENCY_POINTS if age_minutes < minutes), 0)
 
 
-NamedKind: TypeAlias = str
-"""What a caller may call a message: a key of `_NAMED`."""
-_NAMED: dict[NamedKind, tuple[Priority | None, str]] = {
+_NAMED: dict[str, tuple[Priority | None, str]] = {
     "system": (1, "system system_prompt system_role_prompt role_prompt system_message"),
     "task": (1, "task task_description current_task current_task_description goal objective mission user_story"),
     "criteria": (
@@ -131,21 +123,17 @@ _NAMED: dict[NamedKind, tuple[Priority | None, str]] = {
     "redundant": (4, "redundant redundant_information duplicate"),
     "code": (None, "code active_code file_content source_code"),
 }
-PRIORITIES: dict[NamedKind, Priority] = {kind: row for kind, (row, _) in _NAMED.items() if row is not None}
-"""The rows of the priority matrix that a caller can name. `code` is in none: where it stands tells."""
+"""What a caller may call a message: its row of the matrix, if it is in one, and the words."""
 _SEPARATORS = re.compile(r"[\s/.-]+")
-
-
-def _plural(word: str) -> str:
-    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
-
-
-_KINDS: dict[str, NamedKind] = {
-    spelt: kind for kind, (_, words) in _NAMED.items() for word in words.split() for spelt in (word, _plural(word))
+_KINDS = {
+    spelt: kind
+    for kind, (_, words) in _NAMED.items()
+    for word in words.split()
+    for spelt in (word, f"{word[:-1]}ies" if word.endswith("y") else f"{word}s")
 }
 
 
-def named_kind(kind: str | None) -> NamedKind | None:
+def named_kind(kind: str | None) -> str | None:
     """What a kind given by a caller means here, in singular or plural and however its words are joined."""
     return _KINDS.get(_SEPARATORS.sub("_", kind.strip().lower())) if kind else None
 
@@ -159,7 +147,7 @@ def priority_of(entries: Iterable[Entry]) -> Priority | None:
 def priority_of_kind(kind: str | None) -> Priority | None:
     """The row of the matrix that a kind names, if it names one."""
     named = named_kind(kind)
-    return PRIORITIES.get(named) if named is not None else None
+    return _NAMED[named][0] if named is not None else None
 
 
 Verdict: TypeAlias = Literal["always_keep", "essential", "undecided", "prune", "always_prune"]
@@ -174,7 +162,7 @@ _RANK: dict[Verdict, int] = {"always_prune": 0, "prune": 1, "undecided": 2, "ess
 
 def verdict(item: PruneItem) -> Verdict:  # noqa: PLR0911 - a line per branch
     """Where the pruning tree leads for one item. The matrix stands above it, but for what is kept if there is space."""
-    if item.always_kept or item.category == "system":
+    if item.must_stay or item.priority == 1 or item.category == "system":
         return "always_keep"
     if item.priority == 4:  # noqa: PLR2004 - the matrix's last row
         return "always_prune"
@@ -197,15 +185,8 @@ def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSett
     """Choose what leaves a context so that the rest takes at most `target_tokens`.
 
     Deterministic: of equal scores, the older item goes first. Monotone: what a target keeps, a larger one keeps too.
-
-    Args:
-        items: What the context shows, oldest first.
-        target_tokens: What all of it may take; `GuardSettings.prune_to` of the limit, less what is no item.
-        settings: The threshold that a score has to exceed, and by how much it rises at a time.
-
-    Returns:
-        Keys of what leaves, in the order in which it does, and why. Where the rest is still too large, only what is
-        always kept is left of it.
+    Keys of what leaves come in the order in which it does, and why. Where the rest is still too large, only what is
+    always kept is left of it.
     """
     left = sum(item.tokens for item in items)
     if left <= target_tokens:
@@ -222,16 +203,11 @@ def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSett
         if left <= target_tokens and verdicts[item.key] != "always_prune":
             break
         points = scores[item.key]
-        if _RANK[verdicts[item.key]] > 1:
-            threshold = _raised(threshold, points, settings.score_step)
+        if _RANK[verdicts[item.key]] > 1 and points > threshold:  # it rises by whole steps
+            threshold -= (threshold - points) // settings.score_step * settings.score_step
         left -= item.tokens
         dropped[item.key] = _reason(item, verdicts[item.key], points, threshold)
     return dropped
-
-
-def _raised(threshold: int, points: int, step: int) -> int:
-    """The threshold after as many whole steps as it takes to reach `points`."""
-    return threshold if points <= threshold else threshold - (threshold - points) // step * step
 
 
 def _reason(item: PruneItem, way: Verdict, points: int, threshold: int) -> str:

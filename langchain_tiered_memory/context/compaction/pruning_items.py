@@ -11,7 +11,7 @@ from langchain_tiered_memory.context.compaction.pruning_reads import RECENT_GROU
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from langchain_tiered_memory.context.compaction.pruning import Bond, Category, ContentKind, NamedKind, Priority
+    from langchain_tiered_memory.context.compaction.pruning import Bond, Category, ContentKind, Priority
     from langchain_tiered_memory.context.compaction.pruning_reads import GroupReading
     from langchain_tiered_memory.types.records import Entry, Group
     from langchain_tiered_memory.types.runs import FileAccess, Task
@@ -26,7 +26,6 @@ NEARBY_FILES = 8
 class RunFacts:
     """What holds for all groups of a context. Places are indexes into the groups."""
 
-    now: float
     tasks: dict[str, Task]
     finished: int
     """Number of the task finished last."""
@@ -42,7 +41,7 @@ class RunFacts:
     users: tuple[int, ...]
     """Places of user messages, latest first."""
     description: int | None
-    """Place of what says what is to be done."""
+    """Place of what says what is to be done: the first user message of the current task, or of the run."""
 
     def task_of(self, group: Group) -> str | None:
         """The task that a group belongs to."""
@@ -73,7 +72,6 @@ def task_of(entries: Sequence[Entry], tasks: Iterable[Task]) -> str | None:
 def run_facts(
     readings: Sequence[GroupReading],
     *,
-    now: float,
     tasks: Sequence[Task],
     current_task: str | None,
     touches: Sequence[FileAccess],
@@ -85,9 +83,11 @@ def run_facts(
     users = [at for at, one in enumerate(readings) if one.group.entries[0].role == "user"]
     since = max([users[-1] if users else 0, len(readings) - RECENT_GROUPS])
     errors = [at for at, one in enumerate(readings) if one.failed and not one.resolved and at >= since]
-    listings = [at for at, one in enumerate(readings) if any(_lists(call.paths) for call in one.calls)]
+    listings = [
+        at for at, one in enumerate(readings) if any(kind == "list" for call in one.calls for _, kind in call.paths)
+    ]
+    since_task = current.first_seq if current is not None else 0
     return RunFacts(
-        now=now,
         tasks=known,
         finished=max((task.number for task in tasks), default=0),
         current=current,
@@ -97,7 +97,7 @@ def run_facts(
         error=max(errors, default=None),
         listing=max(listings, default=None),
         users=tuple(reversed(users)),
-        description=_description(readings, current, users),
+        description=next((at for at in users if readings[at].group.first_seq >= since_task), None),
     )
 
 
@@ -112,10 +112,6 @@ def _latest_files(readings: Sequence[GroupReading], touches: Sequence[FileAccess
     return sorted(latest, key=lambda path: (-latest[path], path))
 
 
-def _lists(paths: Sequence[tuple[str, str]]) -> bool:
-    return any(operation == "list" for _, operation in paths)
-
-
 def _place_of_content(readings: Sequence[GroupReading], path: str) -> int | None:
     """The latest group that shows `path` as it is: read or written without an error."""
     for at in range(len(readings) - 1, -1, -1):
@@ -123,12 +119,6 @@ def _place_of_content(readings: Sequence[GroupReading], path: str) -> int | None
             if call.answered and not call.failed and any(one == path and kind != "search" for one, kind in call.paths):
                 return at
     return None
-
-
-def _description(readings: Sequence[GroupReading], current: Task | None, users: Sequence[int]) -> int | None:
-    """The first user message of the current task; of the whole run where there is none."""
-    since = current.first_seq if current is not None else 0
-    return next((at for at in users if readings[at].group.first_seq >= since), None)
 
 
 USER_MESSAGES_KEPT = 3
@@ -148,23 +138,18 @@ def prune_items(
     touches: Sequence[FileAccess],
     must_stay: frozenset[int],
 ) -> list[PruneItem]:
-    """The groups of a context as `prune` takes them, in their order.
+    """The groups of a context as `prune` takes them, in their order, at `now` in seconds since the epoch.
 
-    Args:
-        groups: What the context shows, oldest first.
-        now: Seconds since the epoch.
-        tasks: Active tasks, and the last finished ones.
-        current_task: Id of the task being worked on.
-        touches: Files that were touched, with the message that touched each last; those that the groups themselves
-            touch need not be among them.
-        must_stay: `first_seq` of groups that the caller needs; pinned ones are added.
+    `tasks` are those that are active, and the last finished ones. `touches` name each file with the message that
+    touched it last; those that the groups themselves touch need not be among them. `must_stay` are the `first_seq`s of
+    groups that the caller needs; pinned ones are added.
     """
     readings = read_groups(groups)
-    run = run_facts(readings, now=now, tasks=tasks, current_task=current_task, touches=touches)
-    return [_item(at, reading, run, must_stay=must_stay) for at, reading in enumerate(readings)]
+    run = run_facts(readings, tasks=tasks, current_task=current_task, touches=touches)
+    return [_item(at, reading, run, now=now, must_stay=must_stay) for at, reading in enumerate(readings)]
 
 
-def _item(at: int, reading: GroupReading, run: RunFacts, *, must_stay: frozenset[int]) -> PruneItem:
+def _item(at: int, reading: GroupReading, run: RunFacts, *, now: float, must_stay: frozenset[int]) -> PruneItem:
     group = reading.group
     named = next((kind for entry in group.entries if (kind := named_kind(entry.kind))), None)
     task = run.task_of(group)
@@ -172,88 +157,19 @@ def _item(at: int, reading: GroupReading, run: RunFacts, *, must_stay: frozenset
     bond = _bond(reading, task, run)
     # How many tasks were finished since its own, where that is finished.
     ago = run.finished - known.number if known is not None and known.state == "finished" else None
-    category = _category(at, reading, named, task=task, tasks_ago=ago, run=run)
-    priority, reason = _row_of_matrix(at, reading, named, run, task=task, ago=ago, bond=bond, category=category)
-    return PruneItem(
-        key=group.first_seq,
-        tokens=group.tokens,
-        category=category,
-        kind=_content_kind(at, reading, named, run, task=task, category=category),
-        task=task,
-        age_minutes=max(0.0, run.now - group.entries[-1].at) / 60,
-        references=reading.references,
-        bond=bond,
-        relevant=bond != "none" or bool(reading.names & {path.casefold() for path in run.active_files}),
-        referenced_recently=reading.referenced_recently,
-        priority=priority,
-        reason=reason,
-        must_stay=group.first_seq in must_stay or any(entry.pinned for entry in group.entries),
-    )
-
-
-def _bond(reading: GroupReading, task: str | None, run: RunFacts) -> Bond:
-    if run.current is not None:
-        if task == run.current.id:
-            return "task"
-        return "dependency" if task in run.current.depends_on else "none"
-    if reading.paths & run.active_files:
-        return "task"
-    return "dependency" if reading.paths & run.nearby_files else "none"
-
-
-def _category(
-    at: int, reading: GroupReading, named: NamedKind | None, *, task: str | None, tasks_ago: int | None, run: RunFacts
-) -> Category:
-    if named == "system" or reading.group.entries[0].role == "system":
-        return "system"
-    if named == "examples":
-        return "examples"
-    if run.current is not None and task is not None:
-        if task == run.current.id:
-            return "current_task"
-        recent = tasks_ago < RECENT_TASKS if tasks_ago is not None else task in run.tasks
-        return "recent_history" if recent else "old_history"
-    if run.current is None and run.users and at >= run.users[0]:
-        return "current_task"
-    age = (run.now - reading.group.entries[-1].at) / 60
-    return "recent_history" if age < RECENT_MINUTES else "old_history"
-
-
-def _content_kind(
-    at: int, reading: GroupReading, named: NamedKind | None, run: RunFacts, *, task: str | None, category: Category
-) -> ContentKind:
-    by_name: dict[NamedKind, ContentKind] = {
-        "system": "system_prompt",
-        "task": "current_task",
-        "criteria": "acceptance_criteria",
-        "active_file": "active_code",
-        "code": "active_code",
-        "feedback": "recent_feedback",
-        "examples": "examples",
-    }
-    if category == "system":
-        return "system_prompt"
-    if named in by_name and run.belongs(task):
-        return by_name[named]
-    if at == run.description:
-        return "current_task"
-    if reading.paths & run.active_files:
-        return "active_code"
-    return "recent_feedback" if at in run.users[:FEEDBACK_ITEMS] else "task_history"
-
-
-def _row_of_matrix(
-    at: int,
-    reading: GroupReading,
-    named: NamedKind | None,
-    run: RunFacts,
-    *,
-    task: str | None,
-    ago: int | None,
-    bond: Bond,
-    category: Category,
-) -> tuple[Priority, str]:
-    """The first row of the priority matrix that holds. What must be kept stands before what must go."""
+    age = (now - group.entries[-1].at) / 60
+    category: Category
+    if named == "system" or group.entries[0].role == "system":
+        category = "system"
+    elif named == "examples":
+        category = "examples"
+    elif run.current is not None and task is not None:
+        recent = ago < RECENT_TASKS if ago is not None else task in run.tasks
+        category = "current_task" if task == run.current.id else "recent_history" if recent else "old_history"
+    elif run.current is None and run.users and at >= run.users[0]:
+        category = "current_task"
+    else:
+        category = "recent_history" if age < RECENT_MINUTES else "old_history"
     own = named if run.belongs(task) else None
     rows: tuple[tuple[Priority, str, bool], ...] = (
         (1, "system_role_prompt", category == "system"),
@@ -279,4 +195,51 @@ def _row_of_matrix(
         (2, "recent_task_history", named == "recent_history" or category in ("current_task", "recent_history")),
         (3, "old_task_history", True),
     )
-    return next((priority, reason) for priority, reason, holds in rows if holds)
+    # The first row of the matrix that holds: what must be kept stands before what must go.
+    priority, reason = next((priority, reason) for priority, reason, holds in rows if holds)
+    return PruneItem(
+        key=group.first_seq,
+        tokens=group.tokens,
+        category=category,
+        kind=_content_kind(at, reading, own, run, category=category),
+        age_minutes=max(0.0, age),
+        references=reading.references,
+        bond=bond,
+        relevant=bond != "none" or bool(reading.names & {path.casefold() for path in run.active_files}),
+        referenced_recently=reading.referenced_recently,
+        priority=priority,
+        reason=reason,
+        must_stay=group.first_seq in must_stay or any(entry.pinned for entry in group.entries),
+    )
+
+
+def _bond(reading: GroupReading, task: str | None, run: RunFacts) -> Bond:
+    if run.current is not None:
+        if task == run.current.id:
+            return "task"
+        return "dependency" if task in run.current.depends_on else "none"
+    if reading.paths & run.active_files:
+        return "task"
+    return "dependency" if reading.paths & run.nearby_files else "none"
+
+
+_CONTENT: dict[str | None, ContentKind] = {
+    "task": "current_task",
+    "criteria": "acceptance_criteria",
+    "active_file": "active_code",
+    "code": "active_code",
+    "feedback": "recent_feedback",
+    "examples": "examples",
+}
+
+
+def _content_kind(at: int, reading: GroupReading, own: str | None, run: RunFacts, *, category: Category) -> ContentKind:
+    if category == "system":
+        return "system_prompt"
+    if own in _CONTENT:
+        return _CONTENT[own]
+    if at == run.description:
+        return "current_task"
+    if reading.paths & run.active_files:
+        return "active_code"
+    return "recent_feedback" if at in run.users[:FEEDBACK_ITEMS] else "task_history"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.pruning import named_kind
-from langchain_tiered_memory.errors import UnknownMessageError
-from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import compact_json, requested_calls
 from langchain_tiered_memory.messages.file_accesses import touches_of_call
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.settings import FileSettings
 from langchain_tiered_memory.text.identifiers import identifiers
 
@@ -61,11 +60,6 @@ class CallReading:
     failed: bool
     answered: bool
 
-    @property
-    def looks_only(self) -> bool:
-        """Whether it changes nothing, as far as its files tell."""
-        return bool(self.paths) and all(operation != "write" for _, operation in self.paths)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReading:
@@ -95,18 +89,11 @@ def failed_result(entry: Entry) -> bool:
     return bool(_FAILED_HEAD.match(entry.text[:_HEAD_CHARS]) or _FAILED_TAIL.search(entry.text[-_TAIL_CHARS:]))
 
 
-def calls_of_group(group: Group) -> Iterator[CallReading]:
-    """The tool calls of a group. A message that cannot be read has none."""
+def _calls_of_group(group: Group) -> Iterator[CallReading]:
     results = {entry.answers: entry for entry in group.entries if entry.answers is not None}
     for entry in group.entries:
-        if not entry.calls:
-            continue
-        try:
-            message = decode(entry.payload)
-        except UnknownMessageError:
-            continue
-        for call in requested_calls(message):
-            result = results.get(call.id) if call.id is not None else None
+        for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
+            result = results.get(call.id or "")
             paths = tuple((touch.path, touch.operation) for touch in touches_of_call(call, _FILES))
             yield CallReading(
                 exact=f"{call.name} {call.raw or json.dumps(call.args, sort_keys=True, default=str)}",
@@ -127,7 +114,7 @@ def _subjects(call: RequestedCall, paths: Sequence[str]) -> frozenset[str]:
 
 def read_groups(groups: Sequence[Group]) -> list[GroupReading]:
     """Every group with what it is about, oldest first. Takes time in proportion to the texts."""
-    calls = [tuple(calls_of_group(group)) for group in groups]
+    calls = [tuple(_calls_of_group(group)) for group in groups]
     paths = [frozenset(path for call in made for path, _ in call.paths) for made in calls]
     names = [_names(group, named) for group, named in zip(groups, paths, strict=True)]
     resolved, looked_again = _made_moot(calls)
@@ -173,7 +160,8 @@ def _made_moot(calls: Sequence[Sequence[CallReading]]) -> tuple[set[int], set[in
         errors = [call for call in made if call.failed]
         if errors and len(errors) == len(made) and all(call.subjects & succeeded for call in errors):
             resolved.add(at)
-        if made and all(call.looks_only and call.exact in seen for call in made):
+        looks = [call for call in made if call.paths and all(operation != "write" for _, operation in call.paths)]
+        if made and len(looks) == len(made) and all(call.exact in seen for call in looks):
             looked_again.add(at)
         for call in made:
             if call.answered and not call.failed:
@@ -199,10 +187,7 @@ def _said_again(groups: Sequence[Group]) -> set[int]:
 def _references(names: Sequence[frozenset[str]]) -> list[set[int]]:
     """For each group, the latest few later groups that mention one of its names, by their places."""
     common = max(_COMMON_LEAST, _COMMON_SHARE * len(names))
-    mentions: defaultdict[str, int] = defaultdict(int)
-    for named in names:
-        for name in named:
-            mentions[name] += 1
+    mentions = Counter(name for named in names for name in named)
     latest: defaultdict[str, list[int]] = defaultdict(list)  # the newest few that mention a name, newest first
     referring: list[set[int]] = [set() for _ in names]
     for at in range(len(names) - 1, -1, -1):

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 def recovered(packing: Packing, *, checkpoint_id: str | None) -> Packing:
     """After an overflow: the essentials however short, and on from the last good checkpoint; else a fatal error.
 
-    The view goes on from the plan that it had at that checkpoint, where that holds.
-
-    Args:
-        packing: What does not fit.
-        checkpoint_id: What was saved for this request: the state to come back to where it cannot be recovered.
+    The view goes on from the plan that it had at that checkpoint, where that holds. `checkpoint_id` is what was saved
+    for this request: the state to come back to where it cannot be recovered.
 
     Raises:
         ContextOverflowError: when they do not fit; it says what takes the room.

@@ -7,6 +7,7 @@ call is parted from its results, and name what they leave out by each group's `f
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -31,17 +32,14 @@ def drop_half(
 
     Each round takes the oldest groups that together have no more than `share` of the messages that may go: an even
     number of messages where such a run of whole groups exists, two messages if that is more, and at least one group.
+    The rest is over its room only when nothing more may go.
 
     Args:
         groups: Oldest first.
         must_stay: `first_seq` of groups that stay; the newest group always does.
         room_tokens: Raw tokens that the rest may take; nothing leaves where all of them fit.
         share: Of the messages that may go, 0 to 1, that leave at once.
-        keeps_first: Whether the oldest group begins the conversation, and so stays. `False` where `groups` follow
-            upon summaries.
-
-    Returns:
-        `first_seq`s. The rest is over `room_tokens` only when nothing more may go.
+        keeps_first: Whether the oldest group begins the conversation, and so stays: not behind summaries.
     """
     going: list[Group] = []
     movable = _movable(groups, must_stay, keeps_first=keeps_first)
@@ -60,17 +58,7 @@ def keep_last(
     """The groups to leave out so that the first and the last messages remain, once there are more than `keep + 1`.
 
     A group that reaches past the last `keep` messages leaves whole, save the newest. While the rest is larger than its
-    room, fewer of the last messages remain: the oldest leave first.
-
-    Args:
-        groups: Oldest first.
-        must_stay: `first_seq` of groups that stay besides; the newest group always does.
-        room_tokens: Raw tokens that the rest may take.
-        keep: Messages that remain beside the first one.
-        keeps_first: See `drop_half`.
-
-    Returns:
-        `first_seq`s. The rest is over `room_tokens` only when nothing more may go.
+    room, fewer of the last messages remain: the oldest leave first. The arguments are those of `drop_half`.
     """
     movable = _movable(groups, must_stay, keeps_first=keeps_first)
     enough = keep + 1 if keeps_first else keep
@@ -88,10 +76,8 @@ def keep_last(
 def chosen_by(selector_answer: object, groups: Sequence[Group], *, must_stay: frozenset[int]) -> tuple[int, ...]:
     """What of a `TruncationSelector`'s answer can be followed: groups that are there and may go, oldest first.
 
-    Args:
-        selector_answer: Anything: the selector is somebody else's code. What is no collection of numbers says nothing.
-        groups: As the selector was shown, oldest first.
-        must_stay: `first_seq` of groups that stay; the newest group always does.
+    The selector is somebody else's code: what is no collection of numbers says nothing. `groups` are as it was shown,
+    `must_stay` as in `drop_half`.
     """
     if not isinstance(selector_answer, Collection) or isinstance(selector_answer, str | bytes):
         return ()
@@ -122,12 +108,8 @@ def _round(movable: Sequence[Group], share: float) -> int:
 
 def _before_last(groups: Sequence[Group], keep: int) -> frozenset[int]:
     """Groups that are not among the last `keep` messages."""
-    messages = 0
-    for position in range(len(groups) - 1, -1, -1):
-        messages += len(groups[position].entries)
-        if messages > keep:
-            return frozenset(group.first_seq for group in groups[: position + 1])
-    return frozenset()
+    messages = itertools.accumulate(len(group.entries) for group in reversed(groups))
+    return frozenset(group.first_seq for group, count in zip(reversed(groups), messages, strict=True) if count > keep)
 
 
 def _tokens(groups: Sequence[Group]) -> int:

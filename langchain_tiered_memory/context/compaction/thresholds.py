@@ -42,17 +42,9 @@ def threshold_of(
 ) -> tuple[float, str]:
     """The threshold of a request: a resolver's answer, else (when switched on) the advice, else what is set.
 
-    In percent of the window, 5 to 100 (or within the bounds that were set); and what was set or answered that cannot
-    be used, to be said once.
-
-    Args:
-        settings: What is set, and the bounds.
-        profile: Name of the model, or the profile that the request names.
-        resolved: What a threshold resolver said; `None` for no opinion.
-        advice: What past condensations of the session speak for.
+    In percent of the window, 5 to 100; and what was set or answered that cannot be used, to be said once.
     """
-    warnings: list[str] = []
-    percent = _configured(settings, profile, warnings)
+    percent, warnings = configured_percent(settings, profile=profile)
     if settings.adaptive and advice is not None and not math.isnan(advice.percent):
         percent = adaptively(advice.percent)
     if resolved is not None:
@@ -66,19 +58,8 @@ def threshold_of(
     return percent, "; ".join(warnings)
 
 
-def configured_percent(settings: ThresholdSettings, *, profile: str | None) -> float:
-    """The threshold as set for a profile, before resolvers and advice have their say."""
-    return _configured(settings, profile, [])
-
-
 def due(used_tokens: int, window: Window, *, percent: float) -> str:
-    """Why a view has to be condensed: a sentence with figures, empty where it has not.
-
-    Args:
-        used_tokens: Of the whole request, before anything is pruned.
-        window: The room of the request.
-        percent: The threshold, in percent of the window.
-    """
+    """Why a view has to be condensed: a sentence with figures, empty where it has not."""
     if used_tokens > window.allowed and window.source == "budget":
         return f"{used_tokens:,} tokens are more than the budget of {window.allowed:,}"
     if used_tokens > window.allowed:
@@ -100,8 +81,9 @@ def adaptively(percent: float, *, most: float = MOST_ADAPTIVE) -> float:
     return min(max(percent, LEAST_ADAPTIVE), most)
 
 
-def _configured(settings: ThresholdSettings, profile: str | None, warnings: list[str]) -> float:
-    percent = settings.percent
+def configured_percent(settings: ThresholdSettings, *, profile: str | None) -> tuple[float, list[str]]:
+    """The threshold as set for a profile, before resolvers and advice have their say, and what cannot be used of it."""
+    percent, warnings = settings.percent, list[str]()
     if not _valid(percent):
         percent = DEFAULT_PERCENT
         warnings.append(
@@ -110,14 +92,14 @@ def _configured(settings: ThresholdSettings, profile: str | None, warnings: list
         )
     own = settings.profiles.get(profile) if profile is not None else None
     if own is None or own == INHERITS:
-        return percent
+        return percent, warnings
     if _valid(own):
-        return own
+        return own, warnings
     warnings.append(
         f"condensation.thresholds.profiles has {own!r} for {profile!r}, which is neither -1 nor within {_BOUNDS}: "
         f"{percent:g} percent is used"
     )
-    return percent
+    return percent, warnings
 
 
 def _valid(percent: float) -> bool:
@@ -153,14 +135,9 @@ def advice(
 ) -> ThresholdAdvice | None:
     """The threshold that `outcomes` speak for, or `None` where they are too few or speak for no other.
 
-    Args:
-        outcomes: Kept ones of one session, of any track, in any order; those that were undone, masked tool outputs
-            alone, or left the view as it was do not count.
-        present_percent: The threshold as set (not as advised before: each outcome would count again with each call).
-        most: The highest threshold that the window allows.
-
-    Returns:
-        Advice within the bounds. A further outcome moves it by at most five points.
+    Outcomes that were undone, masked tool outputs alone, or left the view as it was do not count. `present_percent` is
+    the threshold as set, not as advised before: each outcome would count again with each call. `most` is the highest
+    that the window allows. A further outcome moves the advice by at most five points.
     """
     samples = [
         one for one in outcomes if one.kind in (OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED) and one.undone_at is None
@@ -174,35 +151,17 @@ def advice(
     for one in samples:
         before = last_seqs.get(one.track)
         last_seqs[one.track] = one.last_seq
-        if came_late(one):
+        unready = one.kind is OutcomeKind.TRUNCATED and one.reason in _UNREADY
+        freed_little = one.tokens_before - one.tokens_after < LITTLE_SHARE * one.tokens_before
+        if unready or _LATE_STEPS.intersection(one.steps):
             late += 1
             percent = adaptively(percent - STEP_PERCENT, most=most)
-        elif freed_little(one) or (before is not None and one.last_seq - before < CLOSE_MESSAGES):
-            little += freed_little(one)
-            close += not freed_little(one)
+        elif freed_little or (before is not None and one.last_seq - before < CLOSE_MESSAGES):
+            little += freed_little
+            close += not freed_little
             percent = adaptively(percent + STEP_PERCENT, most=most)
     if abs(percent - start) < STEP_PERCENT / 2:
         return None  # the lessons cancel out
-    return ThresholdAdvice(
-        percent=adaptively(round(percent, 1), most=most),
-        present_percent=present_percent,
-        samples=len(samples),
-        because=_because(percent > start, late=late, little=little, close=close, samples=len(samples)),
-    )
-
-
-def came_late(outcome: Outcome) -> bool:
-    """Whether a view had to be cut down because it was full before its summaries were ready."""
-    unready = outcome.kind is OutcomeKind.TRUNCATED and outcome.reason in _UNREADY
-    return unready or bool(_LATE_STEPS.intersection(outcome.steps))
-
-
-def freed_little(outcome: Outcome) -> bool:
-    """Whether a condensation freed less than a fifth of what stood there."""
-    return outcome.tokens_before - outcome.tokens_after < LITTLE_SHARE * outcome.tokens_before
-
-
-def _because(later: bool, *, late: int, little: int, close: int, samples: int) -> str:  # noqa: FBT001 - one caller
     seen = [
         f"{count} {what}"
         for count, what in (
@@ -212,8 +171,13 @@ def _because(later: bool, *, late: int, little: int, close: int, samples: int) -
         )
         if count
     ]
-    what = "condense later, in bigger steps" if later else "begin earlier, so that summaries are ready"
-    return f"of {samples} condensations {', '.join(seen)}: {what}"
+    what = "condense later, in bigger steps" if percent > start else "begin earlier, so that summaries are ready"
+    return ThresholdAdvice(
+        percent=adaptively(round(percent, 1), most=most),
+        present_percent=present_percent,
+        samples=len(samples),
+        because=f"of {len(samples)} condensations {', '.join(seen)}: {what}",
+    )
 
 
 _LEARNT_FROM = 20
@@ -266,5 +230,5 @@ def advised(
     if window is not None:
         most = min(most, math.floor(100 * window.allowed / window.tokens))
     outcomes = runtime.store.outcomes.read(ref, limit=_LEARNT_FROM, track=track)
-    present = configured_percent(settings, profile=profile)
+    present, _ = configured_percent(settings, profile=profile)
     return advice(outcomes, present_percent=present, most=most)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,11 +19,10 @@ from langchain_tiered_memory.summaries.rendering import (
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from langchain_tiered_memory.context.request import Inputs, Request
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
-    from langchain_tiered_memory.settings import ContextSettings
     from langchain_tiered_memory.types.records import Entry
 
 _LEAST_ENTRY_TOKENS = 3
@@ -56,6 +54,10 @@ class RenderedView:
         """Raw tokens before the recent messages."""
         return sum(piece.tokens for piece in self.head)
 
+    def tokens_of(self, part: str) -> int:
+        """Raw tokens of one part of them."""
+        return sum(piece.tokens for piece in self.head if piece.part == part)
+
     @property
     def tail_tokens(self) -> int:
         """Raw tokens of the recent messages, as shown."""
@@ -79,8 +81,7 @@ class RenderedView:
 
 def render_view(inputs: Inputs, plan: ViewPlan) -> RenderedView:
     """Read what `plan` shows."""
-    tail = _tail(inputs, plan)
-    return seen_with(inputs, plan, tail)
+    return seen_with(inputs, plan, _tail(inputs, plan))
 
 
 def seen_with(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> RenderedView:
@@ -92,30 +93,25 @@ def seen_with(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> Rendered
         for entry in tail
         if (entry.group not in hidden and entry.seq >= plan.tail_from) or entry.group in kept_groups
     )
-    head = _head(inputs, plan, stays)
-    kept = dict(plan.masked)
-    masks = [_masked(inputs, entry, kept[entry.seq]) for entry in stays if entry.seq in kept]
-    return RenderedView(plan=plan, head=tuple(head), tail=stays, masks=(*masks, *_pointers(inputs, stays, kept)))
+    masks = _masks(inputs, stays, dict(plan.masked))
+    return RenderedView(plan=plan, head=tuple(_head(inputs, plan, stays)), tail=stays, masks=tuple(masks))
 
 
-def _masked(inputs: Inputs, entry: Entry, keep_tokens: int) -> Piece:
-    """A masked output, rendered once in a request: of its pieces one at most is shown."""
-    known = inputs.library.masks
-    key = (entry.seq, keep_tokens)
-    if key not in known:
-        known[key] = masked(entry, keep_tokens=keep_tokens, counter=inputs.counter)
-    return known[key]
-
-
-def _pointers(inputs: Inputs, tail: Sequence[Entry], cut: Collection[int]) -> Iterator[Piece]:
-    """Readings of files that say what another message of the view says; each is rendered once in a request."""
-    known, settings = inputs.library.pointers, inputs.settings.files
-    asked = inputs.library.asked
-    for read in repeated_reads(tail, settings, not_whole=cut, reworded=inputs.request.reworded, known=asked):
-        key = (read.entry.seq, read.stands_in.seq)
-        if key not in known:
-            known[key] = pointing(read, counter=inputs.counter)
-        piece = known[key]
+def _masks(inputs: Inputs, tail: Sequence[Entry], kept: dict[int, int]) -> Iterator[Piece]:
+    """Outputs that are masked, and readings of files that say what another message says; each rendered once."""
+    library, counter = inputs.library, inputs.counter
+    for entry in tail:
+        if entry.seq in kept:
+            cut = (entry.seq, kept[entry.seq])
+            if cut not in library.masks:
+                library.masks[cut] = masked(entry, keep_tokens=kept[entry.seq], counter=counter)
+            yield library.masks[cut]
+    settings, reworded = inputs.settings.files, inputs.request.reworded
+    for read in repeated_reads(tail, settings, not_whole=kept, reworded=reworded, known=library.asked):
+        pair = (read.entry.seq, read.stands_in.seq)
+        if pair not in library.pointers:
+            library.pointers[pair] = pointing(read, counter=counter)
+        piece = library.pointers[pair]
         if piece is not None:
             yield piece
 
@@ -142,24 +138,19 @@ def is_whole(inputs: Inputs, rendered: RenderedView) -> bool:
     first = rendered.recent_from
     if not rendered.tail or first <= rendered.plan.tail_from:
         return True
-    limit = len(inputs.off) + 1
+    after, limit = rendered.plan.tail_from - 1, len(inputs.off) + 1
     before = inputs.runtime.store.transcript.entries(
-        inputs.ref,
-        track=inputs.track,
-        after=rendered.plan.tail_from - 1,
-        up_to=first - 1,
-        limit=limit,
+        inputs.ref, track=inputs.track, after=after, up_to=first - 1, limit=limit
     )
     return all(entry.seq in inputs.off for entry in before)
 
 
-def count_earlier(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> int:
+def count_earlier(inputs: Inputs, rendered: RenderedView) -> int:
     """How many messages of a plan's recent part are older than those that were read of it.
 
     Many are not counted one by one: then it is the numbers between, which other tracks and removals make too many.
     """
-    found = _first_recent(plan, tail)
-    first = found.seq if found is not None else plan.tail_from
+    plan, first = rendered.plan, rendered.recent_from
     if first <= plan.tail_from:
         return 0
     count = inputs.runtime.store.transcript.count_between(
@@ -192,12 +183,9 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     if pinned or always:
         head.append(pinned_piece(inputs, pinned, always=always))
     pinned += always
-    users = [
-        seq
-        for seq in plan.queries
-        if seq > plan.since and seq not in opening and seq not in {entry.seq for entry in pinned}
-    ]
-    queries = _queries(inputs, users)
+    quoted_there = opening | {entry.seq for entry in pinned}
+    asked = {seq for seq in plan.queries if seq > plan.since and seq not in quoted_there}
+    queries = in_order(inputs, sorted(asked))
     begins_with = next((entry for entry in tail if entry.seq not in opening), None)
     leads = bool(queries) and begins_with is not None and begins_with.role != "user"
     quoted = queries[:-1] if leads else queries
@@ -220,11 +208,6 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
         most = round(NUMBERS.question_share * inputs.policy.total)
         head.append(shortened(queries[-1], max_tokens=most, counter=counter))
     return head
-
-
-def _queries(inputs: Inputs, seqs: Sequence[int]) -> list[Entry]:
-    """User messages by their numbers, in the order of the conversation."""
-    return in_order(inputs, sorted(set(seqs)))
 
 
 def in_order(inputs: Inputs, seqs: Sequence[int]) -> list[Entry]:
@@ -287,17 +270,3 @@ def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows
 
     piece = told(follows)
     return told("") if follows and piece.tokens > inputs.policy.of("history") else piece
-
-
-def plan_name(
-    request: Request, off: frozenset[int], *, max_tokens: int, looks_up: int, settings: ContextSettings
-) -> str:
-    """Under which name a view's plan is kept: one for each view, track, budget, model, branch and way of splitting.
-
-    `looks_up` is 0 where nothing is, 1 for what the user said, 2 for a query of the caller's own.
-    """
-    alone = ["alone"] if request.alone else []
-    chosen = repr((request.track, request.model.name, settings.model_dump_json(), sorted(off), *alone))
-    digest = hashlib.sha256(chosen.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-    # The essentials are chosen anew at each request, from the plan of the default view.
-    return f"{'default' if request.view == 'minimal' else request.view}:{max_tokens}:{looks_up}:{digest}"

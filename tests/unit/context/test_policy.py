@@ -31,7 +31,9 @@ def rooms(
 ) -> ViewPolicy:
     mode = Mode(names=names or ("talk",), reason="a test", looks_up=looks_up)
     own = ChosenSections(kept=((KeptFiles(), sections),))
-    return resolved(budget, fixed=fixed, ratio=ratio, mode=mode, settings=SETTINGS, given=said, sections=own)
+    return resolved(
+        budget, fixed=fixed, ratio=ratio, mode=mode, settings=SETTINGS, given=said or RecallBudget(), sections=own
+    )
 
 
 def test_what_stands_in_the_plan_is_the_same_whatever_is_said_and_less_beside_a_callers_question() -> None:

@@ -40,7 +40,6 @@ def item(
         tokens=tokens,
         category=category,
         kind=kind,
-        task=None,
         age_minutes=age,
         references=references,
         bond=bond,

@@ -11,7 +11,6 @@ def item(
         tokens=10,
         category="old_history",
         kind=kind,
-        task=None,
         age_minutes=age,
         references=references,
         bond=bond,

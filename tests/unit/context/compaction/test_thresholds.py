@@ -95,8 +95,8 @@ def test_advice_counts_where_it_is_switched_on_within_its_bounds(
 
 
 def test_the_configured_threshold_is_known_apart_from_advice() -> None:
-    assert configured_percent(ThresholdSettings(profiles={"p": 50.0}), profile="p") == 50.0
-    assert configured_percent(ThresholdSettings(profiles={"p": NAN}), profile="p") == 75.0
+    assert configured_percent(ThresholdSettings(profiles={"p": 50.0}), profile="p")[0] == 50.0
+    assert configured_percent(ThresholdSettings(profiles={"p": NAN}), profile="p")[0] == 75.0
 
 
 _any_percent = st.one_of(st.floats(), st.sampled_from([-1.0, 5.0, 75.0, 100.0]))
