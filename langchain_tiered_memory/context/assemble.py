@@ -159,34 +159,30 @@ def _stands_in(inputs: Inputs, piece: Piece) -> str:
     return f"a placeholder stands for the message {message_id!r}: {piece.damaged}"
 
 
-def _readable(piece: Piece, reader: str | None) -> Piece:
-    """A piece without what only another provider's models can read."""
-    message = without_foreign_compactions(piece.message, reader=reader)
-    return piece if message is piece.message else replace(piece, message=message)
-
-
-def _validated(inputs: Inputs, pieces: Sequence[Piece]) -> Validated:
-    outgoing = [*([inputs.system] if inputs.system is not None else []), *(piece.message for piece in pieces)]
-    return make_valid(outgoing, complete=inputs.request.complete)
-
-
 def _finished(
     shown: Packing, recalled: Recalling, *, report: GuardReport, parent: Piece | None, parent_room: int
 ) -> Context:
     inputs, count = shown.inputs, shown.inputs.counter.count_message
-    reader = inputs.request.model.provider
-    pieces = [_readable(piece, reader) for piece in with_standing(shown.pieces, recalled.standing)]
+    reader, system = inputs.request.model.provider, [inputs.system] if inputs.system is not None else []
+
+    def validated_of(pieces: Sequence[Piece]) -> Validated:
+        return make_valid([*system, *(piece.message for piece in pieces)], complete=inputs.request.complete)
+
+    pieces = [
+        replace(piece, message=without_foreign_compactions(piece.message, reader=reader))
+        for piece in with_standing(shown.pieces, recalled.standing)
+    ]
     place = recall_position(pieces)
     pieces[place:place] = [piece for piece in (parent, recalled.piece) if piece is not None]
     stood_in = tuple(_stands_in(inputs, piece) for piece in pieces if piece.damaged is not None)
-    validated = _validated(inputs, pieces)
+    validated = validated_of(pieces)
     settled = without_astray(pieces, validated.messages)
     if settled is not None:
-        pieces, validated = settled, _validated(inputs, settled)
+        pieces, validated = settled, validated_of(settled)
     known, raw = {id(piece.message): piece.tokens for piece in pieces}, inputs.policy.fixed
-    if inputs.system is not None:
-        known[id(inputs.system)] = count(inputs.system)
-        raw -= known[id(inputs.system)]
+    for message in system:
+        known[id(message)] = count(message)
+        raw -= known[id(message)]
     raw += sum(known[id(one)] if id(one) in known else count(one) for one in validated.messages)
     # Where something is asked, recall may come there at the next request, though nothing was found for this one.
     # What stands from earlier questions is taken out in one step when its room is needed: none of it is promised.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.condensing import NOTHING, can_advance, slides_only, with_summaries
+from langchain_tiered_memory.context.compaction.condensing import NOTHING, can_advance, with_summaries
 from langchain_tiered_memory.context.compaction.cutting import essentials_shown, laid_out, required_cut
 from langchain_tiered_memory.context.compaction.leaving import pruned_view, slid_view, without_pruned_kinds
 from langchain_tiered_memory.context.compaction.masking import masked_view
@@ -52,7 +52,7 @@ def proposed(given: Inputs) -> Flow[Packing]:
     packing = Packing(inputs=inputs, need=need, rendered=start, kept=stored.plan, before=before)
     if inputs.policy.is_full:
         return packing
-    if not need.why and start.plan.provisional and not slides_only(given.settings) and can_advance(inputs, start.plan):
+    if not need.why and start.plan.provisional and not given.slides_only and can_advance(inputs, start.plan):
         need = replace(need, why=_MISSING_FINISHED)
     if whole and not need.why:
         return packing
@@ -69,7 +69,7 @@ def _made_smaller(packing: Packing) -> Flow[Packing]:
     if lean is not packing and lean.rendered.tokens <= lean.target:
         return _refilled(lean)
     packing = _masked(packing) if packing.before is not None else packing
-    if not (_is_enough(packing) or slides_only(packing.inputs.settings)):
+    if not (_is_enough(packing) or packing.inputs.slides_only):
         packing = yield from with_summaries(packing)
     packing = _masked(packing) if _goes_on(packing) else packing
     forbids = packing.inputs.settings.condensation.strategies.fallback == "error"
@@ -103,7 +103,7 @@ def _slid(packing: Packing) -> Packing:
     """The window slides until the view fits, or until nothing more may go; then facts and summaries are briefer."""
     inputs, target, fits = packing.inputs, packing.target, packing.fits
     critical = packing.need.zone is Zone.CRITICAL
-    if fits and not critical and slides_only(inputs.settings) and not _is_enough(packing):
+    if fits and not critical and inputs.slides_only and not _is_enough(packing):
         room = min(target, packing.rendered.tokens - 1)
     elif not fits or (critical and packing.kind is not OutcomeKind.CONDENSED and _prefers_window(packing)):
         room = min(target, inputs.room) if fits else inputs.room

@@ -120,13 +120,8 @@ def behind_first(
 ) -> list[Piece]:
     """A view's messages in their order: what bridges a gap stands behind the first message.
 
-    So it does where that is one of the recent ones, because the window slid and nothing was condensed.
-
-    Args:
-        head: What stands before the recent messages.
-        recent: The recent messages.
-        opening: `seq`s of the messages that the history began with.
-        reader: The provider of the model, where that is known: whose compactions it reads.
+    So it does where that is one of the `recent` ones, because the window slid and nothing was condensed. `opening` are
+    the `seq`s of the messages that the history began with; `reader` is the model's provider, which reads its own.
     """
     compacted = max((at for at, piece in enumerate(recent) if compacts(piece.message, reader=reader)), default=None)
     if compacted is not None:

@@ -119,17 +119,13 @@ def with_standing(pieces: Sequence[Piece], standing: Sequence[Recalling]) -> lis
 def keep_standing(shown: Packing, recalled: Recalling) -> None:
     """Have what a request recalled stand in the next ones."""
     inputs, standing, asks = shown.inputs, recalled.standing, _asking(shown)
-    if not (inputs.mode.looks_up and _may_stand(inputs)):
+    if not (inputs.mode.looks_up and inputs.has_view) or "minimal" in inputs.mode:
         return
     stays = inputs.says_it and inputs.recall_budget.stands
     if stays and recalled.piece is not None and inputs.required.last_user is not None and asks is not None:
         standing = (*standing, replace(recalled, before=asks.seq, standing=(), left_out=(), room=0))
     key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
     inputs.runtime.view_cache.keep_recalled(inputs.ref.key, f"standing:{inputs.name}", key, standing)
-
-
-def _may_stand(inputs: Inputs) -> bool:
-    return inputs.has_view and "minimal" not in inputs.mode
 
 
 def _asking(shown: Packing) -> Entry | None:
@@ -141,7 +137,7 @@ def _asking(shown: Packing) -> Entry | None:
 def _still_standing(shown: Packing) -> tuple[Recalling, ...]:
     """What earlier questions of this view left; nothing where one of them is not shown any more."""
     inputs, asked = shown.inputs, _asking(shown)
-    if not _may_stand(inputs):
+    if "minimal" in inputs.mode or not inputs.has_view:
         return ()
     key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
     kept: tuple[Recalling, ...] = (

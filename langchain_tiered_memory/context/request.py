@@ -186,6 +186,13 @@ class Inputs:
         return self.settings.context.views.get(self.request.view)
 
     @property
+    def slides_only(self) -> bool:
+        """Whether no summary may take the place of messages: then the window slides as soon as a view is due."""
+        condensation, tree = self.settings.condensation, self.settings.tree
+        summarises = condensation.automatic and tree.enabled
+        return not summarises or condensation.strategies.primary == "truncation"
+
+    @property
     def says_it(self) -> bool:
         """Whether it is the user's last message that is looked up, and not a question of the caller's own."""
         return self.request.query is None and self.mode.looks_up
@@ -202,6 +209,13 @@ class Inputs:
     def room(self) -> int:
         """Raw tokens for goal, pins, cover and recent messages together."""
         return self.policy.hard - self.policy.fixed - self.margin
+
+    def summaries_with(self, summary_ids: Iterable[str]) -> dict[str, Summary]:
+        """The summaries that were read, by id; with these, unless they are gone."""
+        missing = [one for one in summary_ids if one not in self.library.summaries]
+        if missing:
+            self.library.add(self.runtime.store.tree.by_id(self.ref, missing))
+        return self.library.summaries
 
     def billed(self, view_tokens: int) -> int:
         """Billed tokens of a request whose view takes so many raw ones: fixed part and recall's room besides."""

@@ -94,9 +94,7 @@ _LEAVES_FIRST = 4
 def kept_by_kind(inputs: Inputs, previous: ViewPlan | None) -> tuple[int, ...]:
     """`seq`s of the messages that their kinds keep in view, the most important last.
 
-    Args:
-        inputs: Of the assembly.
-        previous: The plan before: what it kept, and what came since, is all there is to choose from.
+    What the plan before kept, and what came since, is all there is to choose from.
     """
     store = inputs.runtime.store
     since = previous.tail_from - 1 if previous is not None else 0

@@ -27,17 +27,12 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.driver import Flow
-    from langchain_tiered_memory.settings import Settings
 
 T = TypeVar("T")
 
 
 def until(flow: Flow[T], *, seconds: float, monotonic: Callable[[], float]) -> Flow[T | None]:
-    """Drive `flow` for at most `seconds`; what it holds when they are over it gives back.
-
-    Returns:
-        What it returned, or `None` when its time ran out.
-    """
+    """What `flow` returns within so many seconds, or `None`; what it holds when they are over it gives back."""
     ends = monotonic() + seconds
     answer: Any = None
     error: BaseException | None = None
@@ -67,12 +62,6 @@ def until(flow: Flow[T], *, seconds: float, monotonic: Callable[[], float]) -> F
 NOTHING = "nothing but what must stay is there to condense"
 _WAITING_ENTRIES = 64
 """So many messages without a summary are due, whatever the triggers are."""
-
-
-def slides_only(settings: Settings) -> bool:
-    """Whether no summary may take the place of messages: then the window slides as soon as a view is due."""
-    summarises = settings.condensation.automatic and settings.tree.enabled
-    return not summarises or settings.condensation.strategies.primary == "truncation"
 
 
 def with_summaries(packing: Packing) -> Flow[Packing]:
@@ -180,16 +169,16 @@ def _renewed(packing: Packing) -> RenderedView:
 def _what_left(start: RenderedView, found: RenderedView) -> tuple[LeftOut, ...]:
     stays = {entry.seq for entry in found.tail}
     gone = [entry for entry in start.tail if entry.seq not in stays]
-    left: tuple[LeftOut, ...] = ()
-    if gone:
-        span = f"{gone[0].seq}-{gone[-1].seq}"
-        left = (LeftOut(what=span, reason="condensed", tokens=sum(entry.tokens for entry in gone)),)
     shown = set(summary_ids_of(found.plan.items))
-    return left + tuple(
+    left = [
         LeftOut(what=node.id, reason="condensed into a higher level", tokens=node.tokens)
         for node in nodes_of(start.plan.items)
         if node.id not in shown
-    )
+    ]
+    if gone:
+        tokens = sum(entry.tokens for entry in gone)
+        left.insert(0, LeftOut(what=f"{gone[0].seq}-{gone[-1].seq}", reason="condensed", tokens=tokens))
+    return tuple(left)
 
 
 def _reason(packing: Packing) -> tuple[FailureReason, str]:
@@ -212,14 +201,7 @@ def _is_due(inputs: Inputs) -> bool:
     """Whether messages wait for a summary that nobody has begun yet."""
     tree = inputs.settings.tree
     waiting = inputs.runtime.store.tree.waiting_entries(inputs.ref, track=inputs.track, limit=_WAITING_ENTRIES)
-    if len(waiting) == _WAITING_ENTRIES:
-        return True
-    found = due_entries(
-        waiting,
-        tree.level(1),
-        more=False,
-        idle_seconds=tree.idle_seconds,
-        by_task=tree.on_finished_task,
-        now=inputs.runtime.now(),
+    now, idle, by_task = inputs.runtime.now(), tree.idle_seconds, tree.on_finished_task
+    return len(waiting) == _WAITING_ENTRIES or (
+        due_entries(waiting, tree.level(1), more=False, idle_seconds=idle, by_task=by_task, now=now) is not None
     )
-    return found is not None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.condensing import slides_only
 from langchain_tiered_memory.context.compaction.cutting import laid_out
 from langchain_tiered_memory.context.compaction.leaving import pruning_plan
 from langchain_tiered_memory.context.compaction.need import alert_for, wished, zone_of
@@ -92,7 +91,7 @@ def _tell_of_provider(packing: Packing) -> None:
 def _note_need(packing: Packing) -> None:
     """Write down what the view needs, or soon will, in a model's words."""
     inputs, runtime = packing.inputs, packing.inputs.runtime
-    if "minimal" in inputs.mode or not runtime.condenser.writes_later or slides_only(inputs.settings):
+    if "minimal" in inputs.mode or not runtime.condenser.writes_later or inputs.slides_only:
         return
     wish = wished(packing)
     known = ("wish", inputs.ref.key, inputs.track, wish.up_to) if wish is not None else None

@@ -21,7 +21,7 @@ from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.context.request import Inputs
@@ -123,13 +123,7 @@ def as_standing(section: Section) -> Section:
 
 
 def render_sections(inputs: Inputs, pieces: Sequence[Piece], *, room: int) -> tuple[Section, ...]:
-    """What the registered sections say.
-
-    Args:
-        inputs: The question, and the sections.
-        pieces: What the context shows already.
-        room: What is left for all of them.
-    """
+    """What the registered sections say beside `pieces`, in the `room` that is left for all of them."""
     runtime, chosen, request = inputs.runtime, inputs.sections, inputs.request
     if not chosen.kept or request.view == "minimal":
         return ()
@@ -172,26 +166,20 @@ def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuesti
     given = answer.value[0]
     said = ((given.text if isinstance(given, SectionText) else given) or "").strip()
     sources = given.sources if isinstance(given, SectionText) else ()
-    text, is_cut = _within(said, lambda part: _tokens(runtime, name, part) + _SLACK_TOKENS <= cap)
+
+    def fits(part: str) -> bool:
+        return _tokens(runtime, name, part) + _SLACK_TOKENS <= cap
+
+    text, is_cut = said, not fits(said)
+    if is_cut:
+        lines = said.splitlines()
+        text = "\n".join(lines[: most_fitting(len(lines) - 1, lambda count: fits("\n".join(lines[:count])))])
     if not text:
-        return (
-            _without(name, cap, "its first line is longer than its room")
-            if is_cut
-            else Section(name=name, tokens=0, cap=cap)
-        )
-    block = section_block(name, text)
+        why = "its first line is longer than its room"
+        return _without(name, cap, why) if is_cut else Section(name=name, tokens=0, cap=cap)
     left = (LeftOut(what=name, reason="longer than its share: cut at the end of a line", tokens=0),) if is_cut else ()
-    tokens = _tokens(runtime, name, text)
+    tokens, block = _tokens(runtime, name, text), section_block(name, text)
     return Section(name=name, cap=cap, text=block, tokens=tokens, left_out=left, sources=sources)
-
-
-def _within(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
-    """As many whole lines as fit, and whether that is not all."""
-    if fits(text):
-        return text, False
-    lines = text.splitlines()
-    most = most_fitting(len(lines) - 1, lambda count: fits("\n".join(lines[:count])))
-    return "\n".join(lines[:most]), True
 
 
 def _tokens(runtime: Runtime, name: str, text: str) -> int:

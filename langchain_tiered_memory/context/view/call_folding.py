@@ -67,14 +67,8 @@ def folding_head(entries: Sequence[Entry]) -> Entry | None:
 def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: TokenCounter) -> list[Piece] | None:
     """`head` with as many of its calls as fit, newest results first, those results, and a note on the others before.
 
-    Args:
-        head: A message that makes calls.
-        results: The results of its calls that are there, in order.
-        room: Tokens for all of it.
-        counter: Counts them.
-
-    Returns:
-        Note, message and results; `None` where not one call fits, or the message cannot be read as one that calls.
+    `results` are those of its calls that are there, in order; `room` is for all of it. `None` where not one call fits,
+    or the message cannot be read as one that calls.
     """
     message = decode(head.payload)
     calls = {call.id: call for call in requested_calls(message) if call.id is not None}

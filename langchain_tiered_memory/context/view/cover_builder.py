@@ -61,7 +61,6 @@ class CoverParts:
     """How many of them each level-1 summary stands for, by id."""
     only_track: str | None = None
     """The one track that is shown; `None` where all are."""
-    choices: dict[str, Choice] = field(default_factory=dict)
     opened: dict[str, list[Choice]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -90,9 +89,7 @@ class CoverParts:
     def up_to(self, border: int, *, beside: Sequence[Node] = ()) -> list[Choice | Joint | Gap]:
         """Everything up to `border`: its highest summaries, and lines for messages that none tells of.
 
-        Args:
-            border: The last message.
-            beside: Nodes that are shown already: neither they nor what they stand for is among the parts.
+        Neither the nodes `beside`, which are shown already, nor what they stand for is among the parts.
         """
         tree, ref, library = self.inputs.runtime.store.tree, self.inputs.ref, self.inputs.library
         found: list[Choice | Joint | Gap] = []
@@ -122,26 +119,23 @@ class CoverParts:
 
     def choice(self, summary: Summary) -> Choice:
         """A summary at each resolution."""
-        known = self.choices.get(summary.id)
-        if known is None:
-            known = self.inputs.runtime.view_cache.forms(summary, lambda: self._choice(summary))
-            self.choices[summary.id] = known
-        return known
-
-    def _choice(self, summary: Summary) -> Choice:
         count = self.inputs.counter.count_text
-        return Choice(
-            id=summary.id,
-            level=summary.level,
-            first_seq=summary.first_seq,
-            last_seq=summary.last_seq,
-            entry_count=summary.entry_count,
-            forms=forms_of(
-                self._node(summary, "headline", headline_of(summary, count_text=count)),
-                self._node(summary, "short", short_block(summary)),
-                self.whole(summary),
-            ),
-        )
+
+        def made() -> Choice:
+            return Choice(
+                id=summary.id,
+                level=summary.level,
+                first_seq=summary.first_seq,
+                last_seq=summary.last_seq,
+                entry_count=summary.entry_count,
+                forms=forms_of(
+                    self._node(summary, "headline", headline_of(summary, count_text=count)),
+                    self._node(summary, "short", short_block(summary)),
+                    self.whole(summary),
+                ),
+            )
+
+        return self.inputs.runtime.view_cache.forms(summary, made)
 
     def whole(self, summary: Summary) -> Node:
         """A summary with all its text."""
@@ -172,41 +166,16 @@ class CoverParts:
         count = self.inputs.counter.count_text
         untold = sum(gap.entry_count for gap in gaps)
         if named:
-            text = joint_headline(
-                sorted(named, key=lambda one: one.first_seq),
-                span=(first, last),
-                count=told,
-                untold=untold,
-                count_text=count,
-            )
+            named.sort(key=lambda one: one.first_seq)
+            text = joint_headline(named, span=(first, last), count=told, untold=untold, count_text=count)
         else:
             text = gap_line(Gap(first_seq=first, last_seq=last, entry_count=told + untold))
-        return Joint(
-            first_seq=first,
-            last_seq=last,
-            entry_count=told,
-            ids=ids,
-            tokens=count(text) + _BLOCK_JOINT,
-            text=text,
-            gaps=gaps,
-        )
+        tokens = count(text) + _BLOCK_JOINT
+        return Joint(first_seq=first, last_seq=last, entry_count=told, ids=ids, tokens=tokens, text=text, gaps=gaps)
 
     def gap_tokens(self, gap: Gap) -> int:
         """Counts the line that stands for a gap."""
         return self.inputs.counter.count_text(gap_line(gap)) + _BLOCK_JOINT
-
-    def may_stand(self, summary: Summary | None, border: int) -> bool:
-        """Whether a summary may be shown up to `border`."""
-        return (
-            summary is not None and summary.state.finished and summary.last_seq <= border and not self.barred(summary)
-        )
-
-    def read(self, summary_ids: Sequence[str]) -> None:
-        """Read what was not read yet."""
-        library = self.inputs.library
-        missing = [one for one in summary_ids if one not in library.summaries]
-        if missing:
-            library.add(self.inputs.runtime.store.tree.by_id(self.inputs.ref, missing))
 
     def _before(self, read: Sequence[Summary], border: int) -> tuple[list[Summary], list[Joint]]:
         """What stands before the summaries that are told one by one: one line, for they may be any number.
@@ -218,7 +187,7 @@ class CoverParts:
         if self.off or self.only_track is not None:
             return self.inputs.library.add(tree.by_id(ref, [one.id for one in spans])), []
         inside = [one for one in spans if one.last_seq <= border]
-        self.read([one.id for one in inside[-_TOPICS_OF:]])
+        self.inputs.summaries_with([one.id for one in inside[-_TOPICS_OF:]])
         crossing = self.inputs.library.add(tree.by_id(ref, [one.id for one in spans if one.last_seq > border]))
         return crossing, [self.joined(inside)] if inside else []
 
@@ -312,13 +281,12 @@ def cover_of_levels(inputs: Inputs, *, border: int, cap: int, levels: tuple[int,
     for level in sorted(set(levels)):
         found = inputs.library.add(tree.newest(inputs.ref, level=level, up_to=reach, limit=at_most))
         parents = list(dict.fromkeys(one.parent_id for one in found if one.parent_id is not None))
-        above = {one.id: one for one in inputs.library.add(tree.by_id(inputs.ref, parents))}
-        mine = [
-            one
-            for one in found
-            if not parts.barred(one)
-            and (level == max(levels) or not parts.may_stand(above.get(one.parent_id or ""), border))
-        ]
+        above = {
+            one.id
+            for one in inputs.library.add(tree.by_id(inputs.ref, parents))
+            if one.state.finished and one.last_seq <= border and not parts.barred(one)
+        }
+        mine = [one for one in found if not parts.barred(one) and (level == max(levels) or one.parent_id not in above)]
         wanted += mine
         reach = min((one.first_seq - 1 for one in mine), default=reach)
     left = round(cap * NUMBERS.cover_levels_share)
@@ -337,15 +305,14 @@ def lowered_cover(inputs: Inputs, items: Sequence[CoverItem], *, less: int) -> t
     if less <= 0:
         return tuple(items)
     parts = CoverParts(inputs)
-    nodes = nodes_of(items)
-    parts.read([node.id for node in nodes])
+    known = inputs.summaries_with([node.id for node in nodes_of(items)])
     chosen = list(in_order(items))
     excess = less
     for resolution in ("short", "headline"):
         for place, item in enumerate(chosen):
-            if excess <= 0 or not isinstance(item, Node) or item.id not in inputs.library.summaries:
+            if excess <= 0 or not isinstance(item, Node) or item.id not in known:
                 continue
-            forms = parts.choice(inputs.library.summaries[item.id]).forms
+            forms = parts.choice(known[item.id]).forms
             brief = next((form for form in forms if form.resolution == resolution), forms[0])
             if brief.tokens < item.tokens:
                 excess -= item.tokens - brief.tokens
@@ -362,18 +329,11 @@ def summarised_groups(inputs: Inputs, groups: Sequence[Group]) -> dict[int, Node
     Such a summary may stand for messages that are shown as well: then no border could move over it. None where no
     summary may take the place of messages.
     """
-    settings = inputs.settings
-    if not (settings.condensation.automatic and settings.tree.enabled):
-        return {}
-    if settings.condensation.strategies.primary == "truncation":
-        return {}
     mine = {group.first_seq: group.entries[0].summary_id for group in groups}
     ids = sorted({one for one in mine.values() if one is not None})
-    if not ids:
+    if not ids or inputs.slides_only:
         return {}
-    parts = CoverParts(inputs)
-    parts.read(ids)
-    known = inputs.library.summaries
+    parts, known = CoverParts(inputs), inputs.summaries_with(ids)
     shown = {
         one: parts.choice(known[one]).briefest
         for one in ids
@@ -392,9 +352,8 @@ def _with_rest(parts: CoverParts, chosen: Sequence[Node], *, border: int, cap: i
     rest = parts.up_to(border, beside=chosen)
     lines: list[CoverItem] = [part.briefest if isinstance(part, Choice) else part for part in rest]
     if tokens_of(lines, gap_tokens=parts.gap_tokens) > room:
-        lines = list(
-            joined_oldest(merged_gaps(lines), room=room, most=room, joined=parts.joined, gap_tokens=parts.gap_tokens)
-        )
+        merged = merged_gaps(lines)
+        lines = [*joined_oldest(merged, room=room, most=room, joined=parts.joined, gap_tokens=parts.gap_tokens)]
     return merged_gaps([*chosen, *lines])
 
 

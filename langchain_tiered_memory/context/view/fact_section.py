@@ -48,12 +48,8 @@ def record_room(inputs: Inputs, items: Sequence[CoverItem]) -> int:
 def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, room: int, lasting_room: int = 0) -> str:
     """The facts of messages up to `border` that are worth most, as a list within `room` tokens, frame included.
 
-    Args:
-        inputs: Of the assembly.
-        items: The cover: what its prose states already is not listed again.
-        border: The last message that the cover stands for: later ones are shown themselves.
-        room: Tokens.
-        lasting_room: What facts that must last may take in its place, where it is more.
+    What the prose of `items`, the cover, states already is not listed again; later messages are shown themselves. Facts
+    that must last may take `lasting_room` in the place of `room`, where it is more.
     """
     runtime = inputs.runtime
     count = runtime.counter.count_text
@@ -67,10 +63,7 @@ def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, ro
     left = min(max(room - frame, 0), most)
     if most < NUMBERS.facts_least_tokens:
         return ""
-    known = inputs.library.summaries
-    missing = [node.id for node in nodes_of(items) if node.resolution == "whole" and node.id not in known]
-    if missing:
-        inputs.library.add(runtime.store.tree.by_id(inputs.ref, missing))
+    known = inputs.summaries_with([node.id for node in nodes_of(items) if node.resolution == "whole"])
     prose = "\n".join(item_text(node, known) for node in nodes_of(items) if node.resolution != "headline")
     corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=_CORRECTED), prose)
     found = runtime.store.facts.candidates(

@@ -42,10 +42,6 @@ def relatedness(passages: Sequence[AbstractSet[str]], doing: AbstractSet[str]) -
 
     A word weighs by the square of its rarity among the passages, as in the cosine of two texts; a long passage has more
     words of any kind, so what it has in common is divided by the root of their number.
-
-    Args:
-        passages: The words of each.
-        doing: The words of the latest messages.
     """
     common = [words & doing for words in passages]
     having = Counter(word for words in common for word in words)
@@ -74,11 +70,6 @@ class FileText:
     text: Change | Reading
     shown: bool = False
     """Whether the view shows it anyway: then it only tells what is newer than what went before it."""
-
-    @property
-    def path(self) -> str:
-        """Of the file."""
-        return self.text.path
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,16 +109,12 @@ def file_parts(
 ) -> str:
     """The parts of files that are worth most, within `room` tokens; empty where there are none.
 
-    Args:
-        texts: What calls wrote and read, oldest first.
-        room: Tokens.
-        count: Counts a bare text.
-        doing: The words of the latest messages.
+    `texts` are what calls wrote and read, oldest first; `doing` are the words of the latest messages.
     """
     fragments = list(_newest_versions(texts))
     touched: dict[str, int] = {}
     for one in texts:
-        touched[one.path] = min(one.age, touched.get(one.path, one.age))
+        touched[one.text.path] = min(one.age, touched.get(one.text.path, one.age))
     pieces = _by_worth(fragments, list(_pieces(fragments, touched)), doing)
     spent, chosen = 0, Counter[int]()
     taken: list[_Piece] = []
@@ -160,10 +147,11 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
     """Runs of lines, each as it stands after all that was written later; what a later one holds whole is left out."""
     by_path: dict[str, list[_Fragment]] = {}
     for one in texts:
-        before = by_path.setdefault(one.path, [])
         text = one.text
+        before = by_path.setdefault(text.path, [])
+        fresh = _Fragment(path=text.path, seq=one.seq, age=one.age, lines=[], shown=one.shown)
         if isinstance(text, Reading):
-            fresh = _Fragment(path=one.path, seq=one.seq, age=one.age, lines=list(text.lines), shown=one.shown)
+            fresh.lines = list(text.lines)
         else:
             if text.whole:
                 before.clear()
@@ -171,8 +159,7 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
             stands = [_replace(fragment, text, age=one.age, shown=one.shown) for fragment in before if text.old]
             if any(stands) and not one.shown:
                 continue
-            lines = text.new.split("\n")
-            fresh = _Fragment(path=one.path, seq=one.seq, age=one.age, lines=lines, written=True, shown=one.shown)
+            fresh.lines, fresh.written = text.new.split("\n"), True
         whole = fresh.text
         for fragment in [one for one in before if one.text in whole]:
             before.remove(fragment)
@@ -233,18 +220,8 @@ def _telling_passages(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
     return tuple(
         (start, end, words_in("\n".join(lines[start:end])))
         for start, end in _passages(lines)
-        if _tells(lines[start:end])
+        if sum(len(line.strip()) for line in lines[start:end]) >= _LEAST_CHARS
     )
-
-
-def _tells(lines: Sequence[str]) -> bool:
-    """Whether there is enough to read in a passage: mostly its first line has it."""
-    chars = 0
-    for line in lines:
-        chars += len(line.strip())
-        if chars >= _LEAST_CHARS:
-            return True
-    return False
 
 
 def _passages(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -290,14 +267,13 @@ def _rendered(fragments: Sequence[_Fragment], taken: Sequence[_Piece]) -> str:
     by_fragment: dict[int, list[_Piece]] = {}
     for piece in sorted(taken, key=lambda one: (one.fragment, one.start)):
         by_fragment.setdefault(piece.fragment, []).append(piece)
-    by_path: dict[str, list[int]] = {}
+    runs: dict[str, list[str]] = {}
+    latest: dict[str, int] = {}
     for number in sorted(by_fragment, key=lambda one: fragments[one].seq):
-        by_path.setdefault(fragments[number].path, []).append(number)
-    blocks = []
-    for path in sorted(by_path, key=lambda one: fragments[by_path[one][-1]].seq):
-        runs = [_run(fragments[number], by_fragment[number]) for number in by_path[path]]
-        blocks.append("\n".join([plain_label(path), *runs]))
-    return neutralised("\n\n".join(blocks))
+        fragment = fragments[number]
+        runs.setdefault(fragment.path, [plain_label(fragment.path)]).append(_run(fragment, by_fragment[number]))
+        latest[fragment.path] = fragment.seq
+    return neutralised("\n\n".join("\n".join(runs[path]) for path in sorted(runs, key=latest.__getitem__)))
 
 
 def _run(fragment: _Fragment, pieces: Sequence[_Piece]) -> str:

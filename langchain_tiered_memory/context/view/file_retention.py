@@ -25,7 +25,7 @@ from langchain_tiered_memory.runs.file_list import accessed_files, files_block
 from langchain_tiered_memory.summaries.rendering import parts_block
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.settings import FileSettings
@@ -52,7 +52,7 @@ def with_file_work(inputs: Inputs, rendered: RenderedView) -> RenderedView:
 
 def with_more_parts(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with parts of files, and its list of files, in the room that is left of what a view is filled to."""
-    beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "files")
+    beside = rendered.tokens - rendered.tokens_of("files")
     room = _filled(inputs) - inputs.policy.of("files")
     if not inputs.mode.shows_parts or not rendered.plan.border or room - beside < NUMBERS.part_least_tokens:
         return rendered
@@ -79,7 +79,7 @@ def with_fewer_parts(inputs: Inputs, rendered: RenderedView, *, room: int) -> Re
 def _with_parts(inputs: Inputs, rendered: RenderedView, *, room: int) -> RenderedView:
     """`rendered` with its parts of files chosen anew, for a view of `room` tokens."""
     counter, plan = inputs.counter, rendered.plan
-    beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "parts")
+    beside = rendered.tokens - rendered.tokens_of("parts")
     free = room - beside - ours(parts_block(""), part="parts", counter=counter).tokens
     parts = ""
     if free >= NUMBERS.part_least_tokens:
@@ -103,7 +103,7 @@ def _file_texts(inputs: Inputs, rendered: RenderedView) -> list[FileText]:
     texts: list[FileText] = []
     age = 0
     for group in reversed(as_groups(entries.values())):
-        texts += reversed(texts_of_group(group, settings, age=age, standing=standing))
+        texts += reversed([*_texts_of_group(group, settings, age=age, standing=standing)])
         age += group.tokens
     return texts[:_TEXTS][::-1]
 
@@ -120,28 +120,20 @@ def _doing(rendered: RenderedView) -> frozenset[str]:
     return frozenset(words)
 
 
-def texts_of_group(
-    group: Group, settings: FileSettings, *, age: int, standing: Collection[int] = frozenset()
-) -> list[FileText]:
+def _texts_of_group(group: Group, settings: FileSettings, *, age: int, standing: Collection[int]) -> Iterator[FileText]:
     """What the calls of one group wrote and read, in their order; nothing of one that failed or was not answered."""
-    texts: list[FileText] = []
     answers = {entry.answers: entry for entry in group.entries if entry.answers is not None}
     for entry in group.entries:
         for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
             answer = answers.get(call.id or "")
-            if answer is None:
+            result = message_or_stand_in(answer)[0] if answer is not None else None
+            if answer is None or result is None or getattr(result, "status", "success") == "error":
                 continue
-            result = message_or_stand_in(answer)[0]
-            if getattr(result, "status", "success") == "error":
-                continue
-            is_shown = entry.seq in standing
-            texts += [
-                FileText(seq=entry.seq, age=age, text=change, shown=is_shown) for change in changes_of(call, settings)
-            ]
+            for change in changes_of(call, settings):
+                yield FileText(seq=entry.seq, age=age, text=change, shown=entry.seq in standing)
             reading = reading_of(call, result, settings)
             if reading is not None:
-                texts.append(FileText(seq=answer.seq, age=age, text=reading, shown=answer.seq in standing))
-    return texts
+                yield FileText(seq=answer.seq, age=age, text=reading, shown=answer.seq in standing)
 
 
 def with_files(inputs: Inputs, rendered: RenderedView) -> RenderedView:

@@ -107,10 +107,10 @@ def _masks(inputs: Inputs, tail: Sequence[Entry], kept: dict[int, int]) -> Itera
                 library.masks[cut] = masked(entry, keep_tokens=kept[entry.seq], counter=counter)
             yield library.masks[cut]
     settings, reworded = inputs.settings.files, inputs.request.reworded
-    for read in repeated_reads(tail, settings, not_whole=kept, reworded=reworded, known=library.asked):
-        pair = (read.entry.seq, read.stands_in.seq)
+    for entry, above, path in repeated_reads(tail, settings, not_whole=kept, reworded=reworded, known=library.asked):
+        pair = (entry.seq, above.seq)
         if pair not in library.pointers:
-            library.pointers[pair] = pointing(read, counter=counter)
+            library.pointers[pair] = pointing(entry, above, path, counter=counter)
         piece = library.pointers[pair]
         if piece is not None:
             yield piece
@@ -248,19 +248,13 @@ def _first_recent(plan: ViewPlan, tail: Sequence[Entry]) -> Entry | None:
 
 
 def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows: str) -> Piece:
-    library = inputs.library
-    whole = [node.id for node in nodes_of(plan.items) if node.resolution == "whole"]
-    wanted = [one for one in whole if one not in library.summaries]
-    if wanted:
-        library.add(inputs.runtime.store.tree.by_id(inputs.ref, wanted))
+    known = inputs.summaries_with([node.id for node in nodes_of(plan.items) if node.resolution == "whole"])
     count, room = inputs.counter.count_text, inputs.policy.queries - inputs.counter.count_text(plan.tasks)
     quotes = quotes_within(quoted, room=room, count=count)
 
     def told(line: str) -> Piece:
         return ours(
-            history_block(
-                plan.items, library.summaries, quotes.texts, left=plan.left_spans, tasks=plan.tasks, follows=line
-            ),
+            history_block(plan.items, known, quotes.texts, left=plan.left_spans, tasks=plan.tasks, follows=line),
             part="history",
             counter=inputs.counter,
             quoted=quotes.whole,

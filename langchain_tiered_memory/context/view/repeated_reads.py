@@ -23,7 +23,7 @@ from langchain_tiered_memory.text.fencing import plain_label, plain_name
 from langchain_tiered_memory.transcript.outbox import write_if_possible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -35,15 +35,6 @@ if TYPE_CHECKING:
 
 _END_CHARS = 200
 """By so much of their ends texts are told apart, before anything is read of the calls that gave them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatedRead:
-    """A result whose text an earlier one of the same view has."""
-
-    entry: Entry
-    stands_in: Entry
-    path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +64,11 @@ def repeated_reads(
     entries: Sequence[Entry],
     settings: FileSettings,
     *,
-    not_whole: Collection[int] = (),
-    reworded: Collection[str] = (),
-    known: dict[int, Asked] | None = None,
-) -> list[RepeatedRead]:
-    """The results that need not be shown again, oldest first.
+    not_whole: Collection[int],
+    reworded: Collection[str],
+    known: dict[int, Asked],
+) -> Iterator[tuple[Entry, Entry, str]]:
+    """The results that need not be shown again, each with the one that says its text, and the file; oldest first.
 
     A file that a call changed since is none that is unchanged, whatever it says now; nor is one of which the same call
     gave another text in between. Failed calls, pinned results and short ones are left as they are.
@@ -89,10 +80,9 @@ def repeated_reads(
         reworded: Ids of those whose words others change before they are sent.
         known: What was read of their calls before, by `seq`; what is read now is put there.
     """
-    parted = _with_their_calls(entries, settings, known if known is not None else {}) if settings.enabled else {}
+    parted = _with_their_calls(entries, settings, known) if settings.enabled else {}
     if not any(looks for looks, _ in parted.values()):
-        return []
-    found: list[RepeatedRead] = []
+        return
     asked: dict[str, _Look] = {}
     standing: list[_Standing] = []
     for entry in entries:
@@ -113,22 +103,19 @@ def repeated_reads(
         if above is None or entry.pinned:
             standing.append(_Standing(look=look, entry=entry, text=text))
         else:
-            found.append(RepeatedRead(entry=entry, stands_in=above.entry, path=look.paths[0]))
-    return found
+            yield entry, above.entry, look.paths[0]
 
 
-def pointing(read: RepeatedRead, *, counter: TokenCounter) -> Piece | None:
+def pointing(entry: Entry, stands_in: Entry, path: str, *, counter: TokenCounter) -> Piece | None:
     """A repeated reading as a line that leads to its text; `None` where that saves too little."""
-    message = message_or_stand_in(read.entry)[0]
-    tool = f" (the result of {plain_name(read.stands_in.name)})" if read.stands_in.name else ""
-    line = (
-        f"['{plain_label(read.path)}' is unchanged since message {read.stands_in.seq} above{tool}: see its text there]"
-    )
+    message = message_or_stand_in(entry)[0]
+    tool = f" (the result of {plain_name(stands_in.name)})" if stands_in.name else ""
+    line = f"['{plain_label(path)}' is unchanged since message {stands_in.seq} above{tool}: see its text there]"
     said = message.model_copy(update={"content": line})
     tokens = counter.count_message(said)
-    if tokens + NUMBERS.least_gain > read.entry.tokens:
+    if tokens + NUMBERS.least_gain > entry.tokens:
         return None
-    return Piece(part="recent", message=said, tokens=tokens, entry=read.entry, stands_in=read.stands_in)
+    return Piece(part="recent", message=said, tokens=tokens, entry=entry, stands_in=stands_in)
 
 
 def without_astray(pieces: Sequence[Piece], sent: Sequence[BaseMessage]) -> list[Piece] | None:
@@ -219,11 +206,10 @@ def _concerns(look: _Look, paths: Collection[str]) -> bool:
 
 def _says(standing: _Standing, look: _Look, text: str) -> bool:
     """Whether a text of the same files stands there, be it behind a line that says more of it."""
-    above = standing.text
-    return (above == text or above.endswith(f"\n{text}")) and (
-        len(standing.look.paths) == len(look.paths)
-        and all(may_be_same(one, other) for one, other in zip(standing.look.paths, look.paths, strict=True))
-    )
+    above, there, here = standing.text, standing.look.paths, look.paths
+    if len(there) != len(here) or not (above == text or above.endswith(f"\n{text}")):
+        return False
+    return all(may_be_same(one, other) for one, other in zip(there, here, strict=True))
 
 
 def _text_shown(entry: Entry) -> str | None:

@@ -36,13 +36,8 @@ _MOST_CHARS = 200
 def with_tasks(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry], *, is_shown: Callable[[Entry], bool]) -> ViewPlan:
     """`plan` with the newest list of tasks in `tail`, where the view does not show the call that wrote it.
 
-    Without one in `tail`, the list that stood in the plan goes on standing.
-
-    Args:
-        inputs: Of the assembly. It takes half of the room of the user's earlier messages at most.
-        plan: What the view shows.
-        tail: What the view showed before, in order.
-        is_shown: Whether it shows a message now.
+    `tail` is what the view showed before, in order; without a list in it, the one that stood in the plan goes on
+    standing. It takes half of the room of the user's earlier messages at most.
     """
     for entry in reversed(tail):
         tasks = _tasks_in(entry)
