@@ -10,13 +10,12 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.guard import decide, joined, undecided
-from langchain_tiered_memory.context.compaction.recovery import overflowed
+from langchain_tiered_memory.context.compaction.cutting import overflowed
+from langchain_tiered_memory.context.compaction.guard import decide, joined, outcome_of, undecided
 from langchain_tiered_memory.context.ladder import proposed
 from langchain_tiered_memory.context.layout import Piece, recall_position, shortened
 from langchain_tiered_memory.context.ledgers import diff_of
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.outcome_log import outcome_of
 from langchain_tiered_memory.context.packing import Need, Packing
 from langchain_tiered_memory.context.policy import no_room_beside, with_loop
 from langchain_tiered_memory.context.recall_budget import said_beside

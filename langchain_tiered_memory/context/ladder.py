@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.condensing import NOTHING, can_advance, with_summaries
-from langchain_tiered_memory.context.compaction.cutting import essentials_shown, laid_out, required_cut
+from langchain_tiered_memory.context.compaction.cutting import essentials_shown, laid_out, recovered, required_cut
 from langchain_tiered_memory.context.compaction.leaving import pruned_view, slid_view, without_pruned_kinds
 from langchain_tiered_memory.context.compaction.masking import masked_view
 from langchain_tiered_memory.context.compaction.need import filled_as_pays, need_of
-from langchain_tiered_memory.context.compaction.recovery import recovered
 from langchain_tiered_memory.context.packing import Packing
 from langchain_tiered_memory.context.view.file_retention import with_more_parts
 from langchain_tiered_memory.context.view.plan import ViewPlan

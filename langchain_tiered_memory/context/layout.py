@@ -104,11 +104,6 @@ def shortened(entry: Entry, *, max_tokens: int, counter: TokenCounter, part: Par
     )
 
 
-def masked(entry: Entry, *, keep_tokens: int, counter: TokenCounter) -> Piece:
-    """A tool output as a pointer between a few tokens of its head and of its tail."""
-    return shortened(entry, max_tokens=keep_tokens + OVERHEAD_TOKENS, counter=counter)
-
-
 def ours(text: str, *, part: Part, counter: TokenCounter, **shows: Any) -> Piece:  # noqa: ANN401 - fields of `Piece`
     """A message of ours, told from the user's by a mark that no provider is sent."""
     message = HumanMessage(text, additional_kwargs={MARK: {"part": part}})

@@ -210,6 +210,13 @@ class Inputs:
         """Raw tokens for goal, pins, cover and recent messages together."""
         return self.policy.hard - self.policy.fixed - self.margin
 
+    def entries(
+        self, *, limit: int, after: int | None = None, up_to: int | None = None, newest_first: bool = True
+    ) -> list[Entry]:
+        """Messages of the track."""
+        read = self.runtime.store.transcript.entries
+        return read(self.ref, track=self.track, after=after, up_to=up_to, limit=limit, newest_first=newest_first)
+
     def summaries_with(self, summary_ids: Iterable[str]) -> dict[str, Summary]:
         """The summaries that were read, by id; with these, unless they are gone."""
         missing = [one for one in summary_ids if one not in self.library.summaries]

@@ -8,6 +8,7 @@ from the first request.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -51,75 +52,70 @@ class ViewCache:
 
     def __init__(self) -> None:
         self._lock = forks.Lock()
-        self._views: dict[tuple[int, str], ViewStanding] = {}
-        self._said: dict[Hashable, None] = {}
-        self._recalls: dict[tuple[int, str], tuple[Hashable, Any]] = {}
-        self._wishes: dict[str, None] = {}
-        self._asides: dict[Hashable, Any] = {}
-        self._forms: dict[str, tuple[Hashable, Any]] = {}
+        self._kept: defaultdict[str, dict[Hashable, Any]] = defaultdict(dict)
         self._writes_paused_until = float("-inf")
+
+    def _get(self, of: str, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
+        with self._lock:
+            return self._kept[of].get(key)
+
+    def _put(self, of: str, key: Hashable, value: object, *, most: int = _REMEMBERED) -> bool:
+        """Whether nothing was kept there before."""
+        with self._lock:
+            kept = self._kept[of]
+            is_new = kept.pop(key, None) is None
+            kept[key] = value
+            if len(kept) > most:
+                del kept[next(iter(kept))]
+            return is_new
 
     def view(self, session_key: int, name: str) -> ViewStanding | None:
         """How a view stood, if it is remembered."""
-        with self._lock:
-            return self._views.get((session_key, name))
+        found: ViewStanding | None = self._get("views", (session_key, name))
+        return found
 
     def note(self, session_key: int, name: str, standing: ViewStanding) -> None:
         """Remember how a view stands."""
-        with self._lock:
-            _put(self._views, (session_key, name), standing)
+        self._put("views", (session_key, name), standing)
 
     def first_time(self, what: Hashable) -> bool:
         """Whether this was not said before; it is from now on."""
-        with self._lock:
-            new = what not in self._said
-            _put(self._said, what, None)
-            return new
+        return self._put("said", what, "said")
 
     def recalled(self, session_key: int, name: str, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
         """What was kept for a view under a name, if that was under the same `key`."""
-        with self._lock:
-            found = self._recalls.get((session_key, name))
-            return found[1] if found is not None and found[0] == key else None
+        found = self._get("recalls", (session_key, name))
+        return found[1] if found is not None and found[0] == key else None
 
     def keep_recalled(self, session_key: int, name: str, key: Hashable, value: object) -> None:
         """Keep what was recalled."""
-        with self._lock:
-            _put(self._recalls, (session_key, name), (key, value), most=_OF_A_SESSION * _REMEMBERED)
+        self._put("recalls", (session_key, name), (key, value), most=_OF_A_SESSION * _REMEMBERED)
 
     def forms(self, summary: Summary, make: Callable[[], T]) -> T:
         """What a summary is told by at each resolution: made once for a summary as it is, and counted once."""
-        as_told = replace(summary, parent_id=None)
-        with self._lock:
-            found = self._forms.get(summary.id)
+        as_told, found = replace(summary, parent_id=None), self._get("forms", summary.id)
         if found is not None and found[0] == as_told:
             return cast("T", found[1])
         made = make()
-        with self._lock:
-            _put(self._forms, summary.id, (as_told, made))
+        self._put("forms", summary.id, (as_told, made))
         return made
 
     def aside(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
         """What was kept of earlier requests under a key."""
-        with self._lock:
-            return self._asides.get(key)
+        return self._get("asides", key)
 
     def keep_aside(self, key: Hashable, value: object) -> None:
         """Keep what requests had besides what was counted for them."""
-        with self._lock:
-            _put(self._asides, key, value)
+        self._put("asides", key, value)
 
     def note_wish(self, session_id: str) -> None:
         """Remember that a view of a session needs what a model has yet to write."""
-        with self._lock:
-            _put(self._wishes, session_id, None)
+        self._put("wishes", session_id, session_id)
 
     def take_wish(self, session_id: str) -> bool:
         """Whether one does that nobody was told of; it is from now on."""
         with self._lock:
-            noted = session_id in self._wishes
-            self._wishes.pop(session_id, None)
-            return noted
+            return self._kept["wishes"].pop(session_id, None) is not None
 
     def pause_writes(self, until: float) -> None:
         """Remember that what is derived could not be written, and when on the monotonic clock to try again."""
@@ -134,13 +130,5 @@ class ViewCache:
     def clear(self) -> None:
         """Let go of everything: something was removed, and what was recalled may quote it."""
         with self._lock:
-            self._views.clear()
-            self._recalls.clear()
-            self._forms.clear()
-
-
-def _put(kept: dict[Any, Any], key: object, value: object, *, most: int = _REMEMBERED) -> None:
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > most:
-        del kept[next(iter(kept))]
+            for of in ("views", "recalls", "forms"):
+                self._kept[of].clear()

@@ -1,7 +1,7 @@
 """What a request shows where its view does not fit: the messages that must be shown, cut; or the essentials alone.
 
 The essentials are those of the design's aggressive pruning: system prompt, current task, active file, last user
-message, last error.
+message, last error. Where not even they fit, it goes on from the last good checkpoint, or an error names what is large.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.pruning import named_kind, priority_of
-from langchain_tiered_memory.context.compaction.pruning_items import run_facts
-from langchain_tiered_memory.context.compaction.pruning_reads import read_groups
+from langchain_tiered_memory.context.compaction.pruning_items import read_groups, run_facts
 from langchain_tiered_memory.context.layout import Piece, behind_first, shortened, shown
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.policy import LEAVES_FOR_REQUIRED
 from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
+from langchain_tiered_memory.context.view.plan import ViewPlan
+from langchain_tiered_memory.context.view.rendered_view import render_view
+from langchain_tiered_memory.errors import CheckpointError, ContextOverflowError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.groups import as_groups
+from langchain_tiered_memory.runs.checkpoints import last_sound
+from langchain_tiered_memory.sql.schema import digest_of
 from langchain_tiered_memory.text.truncation import water_level, whole_again
 
 if TYPE_CHECKING:
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.view.rendered_view import RenderedView
     from langchain_tiered_memory.types.outcomes import StepKind
     from langchain_tiered_memory.types.records import Entry, Group
-    from langchain_tiered_memory.types.runs import FileAccess, Task
+    from langchain_tiered_memory.types.runs import FileAccess, MemoryCheckpoint, Task
 
 _CUTS = 4
 """Times that required messages are cut beside the same head, each with the last one's excess taken off the room."""
@@ -253,12 +257,7 @@ def _with_folded(inputs: Inputs, head: Entry, pieces: Sequence[Piece], *, room: 
 
 
 def _newest(inputs: Inputs) -> list[Entry]:
-    found = inputs.runtime.store.transcript.entries(
-        inputs.ref,
-        track=inputs.track,
-        newest_first=True,
-        limit=max(_READ_ENTRIES, inputs.room // _LEAST_CALL_TOKENS),
-    )
+    found = inputs.entries(limit=max(_READ_ENTRIES, inputs.room // _LEAST_CALL_TOKENS))
     numbers = {entry.seq for entry in found}
     heads = {entry.group for entry in found[-1:]} - numbers
     before = inputs.runtime.store.transcript.by_seq(inputs.ref, sorted(heads))
@@ -295,3 +294,86 @@ def essentials(
         "error": (unsettled or errors)[-1:],
     }
     return {what: tuple(groups[at].first_seq for at in found) for what, found in places.items()}
+
+
+def recovered(packing: Packing, *, checkpoint_id: str | None) -> Packing:
+    """After an overflow: the essentials however short, and on from the last good checkpoint; else a fatal error.
+
+    The view goes on from the plan that it had at that checkpoint, where that holds. `checkpoint_id` is what was saved
+    for this request: the state to come back to where it cannot be recovered.
+
+    Raises:
+        ContextOverflowError: when they do not fit; it says what takes the room.
+    """
+    inputs, session_id = packing.inputs, packing.inputs.ref.session_id
+    used, limit = packing.need.used_tokens, inputs.window.limit
+    inputs.runtime.report(
+        EventName.CONTEXT_OVERFLOW,
+        f"{used:,} tokens; not even the messages that must be shown fit {limit:,}",
+        session_id=session_id,
+        used_tokens=used,
+        limit_tokens=limit,
+    )
+    good = _last_checkpoint(inputs, besides=checkpoint_id)
+    pieces = minimal_pieces(inputs, None, least_tokens=NUMBERS.least_said_tokens)
+    good_id = good.id if good is not None else None
+    if pieces is None:
+        checkpoint_id = checkpoint_id or good_id
+        raise _fatal(inputs, _what_takes_the_room(packing, checkpoint_id), checkpoint_id=checkpoint_id)
+    inputs.runtime.report(
+        EventName.CONTEXT_RECOVERED,
+        "went on with the essentials alone" + (f", from checkpoint {good_id}" if good_id is not None else ""),
+        session_id=session_id,
+        checkpoint_id=good_id,
+    )
+    plan = _plan_in(good, inputs) if good is not None else None
+    rendered = render_view(inputs, plan) if plan is not None else packing.rendered
+    return replace(packing, pieces=tuple(pieces), steps=(*packing.steps, "recovered"), rendered=rendered)
+
+
+def overflowed(inputs: Inputs, msg: str, *, checkpoint_id: str | None) -> ContextOverflowError:
+    """The error where what must be shown did not fit even after it was cut, with what is saved."""
+    good = _last_checkpoint(inputs) if checkpoint_id is None else None
+    return _fatal(inputs, msg, checkpoint_id=good.id if good is not None else checkpoint_id)
+
+
+def _what_takes_the_room(packing: Packing, checkpoint_id: str | None) -> str:
+    policy, head = packing.inputs.policy, packing.rendered.head_tokens
+    largest = sorted(packing.rendered.recent(), key=lambda piece: -piece.tokens)[:3]
+    named = ", ".join(f"{piece.entry.id[:12]} with {piece.tokens:,}" for piece in largest if piece.entry is not None)
+    saved = (
+        f"; the run's state is saved in checkpoint {checkpoint_id}"
+        if checkpoint_id
+        else "; every message is in the transcript"
+    )
+    return (
+        f"messages that must be shown have {max(packing.inputs.room, 0)} tokens left: the budget is {policy.total}, "
+        f"the system prompt and tools take {policy.fixed}, goal and pins {head}; the largest messages: "
+        f"{named or 'none'}. Raise max_tokens, shorten the system prompt or unpin{saved}"
+    )
+
+
+def _plan_in(checkpoint: MemoryCheckpoint, inputs: Inputs) -> ViewPlan | None:
+    """The plan that a view had at a checkpoint; `None` where messages, pins or summaries changed since."""
+    if checkpoint.context_state.get("epoch") != inputs.ref.epoch:
+        return None
+    wanted = digest_of(inputs.name)
+    payloads = (kept["payload"] for kept in checkpoint.context_state["plans"] if kept["name"] == wanted)
+    return next((ViewPlan.from_json(payload) for payload in payloads), None)
+
+
+def _last_checkpoint(inputs: Inputs, *, besides: str | None = None) -> MemoryCheckpoint | None:
+    if not inputs.settings.checkpoints.enabled:
+        return None
+    try:
+        return last_sound(inputs.runtime, inputs.ref, besides=besides)
+    except CheckpointError as error:
+        inputs.runtime.report(EventName.CHECKPOINT_UNUSABLE, str(error), session_id=inputs.ref.session_id)
+        return None
+
+
+def _fatal(inputs: Inputs, msg: str, *, checkpoint_id: str | None) -> ContextOverflowError:
+    inputs.runtime.report(
+        EventName.CONTEXT_FATAL, msg, session_id=inputs.ref.session_id, checkpoint_id=checkpoint_id
+    )  # fmt: skip
+    return ContextOverflowError(msg, checkpoint_id=checkpoint_id)

@@ -86,10 +86,8 @@ def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: T
     made: dict[str, dict[str, Any]] = {}
     for identity in reversed(order):
         call, tokens = _short_call(calls[identity], pointer=pointer_to(head), counter=counter)
-        entry = answered.get(identity)
-        left -= tokens + (
-            NUMBERS.least_readable_tokens if entry is None else min(entry.tokens, NUMBERS.least_readable_tokens)
-        )
+        least = NUMBERS.least_readable_tokens
+        left -= tokens + (min(answered[identity].tokens, least) if identity in answered else least)
         if left < 0:
             break
         made[identity] = call
@@ -100,7 +98,9 @@ def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: T
         asked = Piece(part="recent", message=whole, tokens=tokens, entry=head, passages=(head,))
         note = _noted(head, [call for identity, call in calls.items() if identity not in shown], counter)
         spare = room - sum(piece.tokens for piece in (*note, asked))
-        pieces = [*note, asked, *_cut_to([answered[one] for one in shown if one in answered], spare, counter)]
+        there = sorted((answered[one] for one in shown if one in answered), key=lambda one: one.seq)
+        level = water_level([entry.tokens for entry in there], max(spare, 0))
+        pieces = [*note, asked, *(shortened(entry, max_tokens=level, counter=counter) for entry in there)]
         taken = sum(piece.tokens for piece in pieces)
         if taken <= room:
             return pieces
@@ -108,11 +108,6 @@ def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: T
         for identity in list(reversed(made))[: len(made) - min(len(made) - 1, len(made) * room // taken)]:
             del made[identity]
     return None
-
-
-def _cut_to(results: Sequence[Entry], room: int, counter: TokenCounter) -> list[Piece]:
-    level = water_level([entry.tokens for entry in results], max(room, 0))
-    return [shortened(entry, max_tokens=level, counter=counter) for entry in sorted(results, key=lambda one: one.seq)]
 
 
 def _with_calls(message: AIMessage, calls: Collection[dict[str, Any]]) -> AIMessage:
@@ -125,14 +120,8 @@ def _with_calls(message: AIMessage, calls: Collection[dict[str, Any]]) -> AIMess
     if isinstance(content, list):
         content = [block for block in blocks_of(content) if not _is_call(block)]
     kwargs = {key: value for key, value in bare.additional_kwargs.items() if key not in {"tool_calls", "function_call"}}
-    return message.model_copy(
-        update={
-            "content": content or "",
-            "tool_calls": list(calls),
-            "invalid_tool_calls": [],
-            "additional_kwargs": kwargs,
-        }
-    )
+    update = {"content": content or "", "tool_calls": list(calls), "invalid_tool_calls": []}
+    return message.model_copy(update=update | {"additional_kwargs": kwargs})
 
 
 def _is_call(block: object) -> bool:

@@ -103,14 +103,8 @@ def _answered(inputs: Inputs) -> Answered | None:
     goal, asker = max(((one.seq, one.name) for one in asked), default=(0, None))
 
     def said(limit: int, *, up_to: int | None = None) -> list[Entry]:
-        read = inputs.runtime.store.transcript.entries(
-            inputs.ref,
-            track=inputs.track,
-            after=goal,
-            up_to=up_to,
-            newest_first=up_to is not None,
-            limit=limit + len(inputs.off),
-        )
+        most = limit + len(inputs.off)
+        read = inputs.entries(after=goal, up_to=up_to, limit=most, newest_first=up_to is not None)
         return [one for one in read if one.seq not in inputs.off][:limit]
 
     first = said(_FIRST_STEPS)
@@ -145,13 +139,7 @@ def _keep_from(inputs: Inputs) -> int:
     tokens = max(inputs.policy.stays, inputs.policy.recent_least)
     first, up_to = 0, None
     while True:
-        page = inputs.runtime.store.transcript.entries(
-            inputs.ref,
-            track=inputs.track,
-            up_to=up_to,
-            newest_first=True,
-            limit=_PAGE,
-        )
+        page = inputs.entries(up_to=up_to, limit=_PAGE)
         for entry in page:
             if entry.seq in inputs.off:
                 continue

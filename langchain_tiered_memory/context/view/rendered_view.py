@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.layout import Piece, masked, ours, shortened, shown
+from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS, Piece, ours, shortened, shown
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.repeated_reads import pointing, repeated_reads
 from langchain_tiered_memory.messages.quoting import QUOTE_TOKENS, quotes_within
@@ -104,7 +104,7 @@ def _masks(inputs: Inputs, tail: Sequence[Entry], kept: dict[int, int]) -> Itera
         if entry.seq in kept:
             cut = (entry.seq, kept[entry.seq])
             if cut not in library.masks:
-                library.masks[cut] = masked(entry, keep_tokens=kept[entry.seq], counter=counter)
+                library.masks[cut] = shortened(entry, max_tokens=kept[entry.seq] + OVERHEAD_TOKENS, counter=counter)
             yield library.masks[cut]
     settings, reworded = inputs.settings.files, inputs.request.reworded
     for entry, above, path in repeated_reads(tail, settings, not_whole=kept, reworded=reworded, known=library.asked):
@@ -120,13 +120,8 @@ def _tail(inputs: Inputs, plan: ViewPlan) -> list[Entry]:
     """The recent messages of a plan, a few more than fit if there are so many; before them what it keeps."""
     kept = inputs.runtime.store.transcript.groups_of(inputs.ref, plan.kept) if plan.kept else []
     hidden = sum(gap.entry_count for gap in plan.left_spans)
-    entries = inputs.runtime.store.transcript.entries(
-        inputs.ref,
-        track=inputs.track,
-        after=plan.tail_from - 1,
-        newest_first=True,
-        limit=max(inputs.room, 0) // _LEAST_ENTRY_TOKENS + 8 + len(inputs.off) + hidden,
-    )
+    limit = max(inputs.room, 0) // _LEAST_ENTRY_TOKENS + 8 + len(inputs.off) + hidden
+    entries = inputs.entries(after=plan.tail_from - 1, limit=limit)
     recent = [entry for entry in entries if entry.summary_id not in plan.skip and entry.group not in plan.kept]
     # A group that is kept may have got a late result among the newest messages: that is where it was said.
     shown = [entry for entry in (*kept, *recent) if entry.seq not in inputs.off]
@@ -139,9 +134,7 @@ def is_whole(inputs: Inputs, rendered: RenderedView) -> bool:
     if not rendered.tail or first <= rendered.plan.tail_from:
         return True
     after, limit = rendered.plan.tail_from - 1, len(inputs.off) + 1
-    before = inputs.runtime.store.transcript.entries(
-        inputs.ref, track=inputs.track, after=after, up_to=first - 1, limit=limit
-    )
+    before = inputs.entries(after=after, up_to=first - 1, limit=limit, newest_first=False)
     return all(entry.seq in inputs.off for entry in before)
 
 

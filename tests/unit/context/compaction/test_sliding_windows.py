@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by, drop_half, keep_last
+from langchain_tiered_memory.context.compaction.leaving import chosen_by, drop_half, keep_last
 from langchain_tiered_memory.types.records import Entry, Group
 
 NOTHING = frozenset[int]()
