@@ -8,6 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, interrupt
 
@@ -199,6 +200,23 @@ def test_a_forgotten_message_stays_so_when_another_is_deleted_from_the_state(
         stored = [one.id for one in memory.session("t").messages()]
         assert {"a1", "q2"}.isdisjoint(stored)
         assert stored[-5:] == ["q5", "q6", "a6", "q7", "a7"]
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_message_that_is_put_between_old_ones_is_remembered_and_shown_whatever_was_pinned_before(place: int) -> None:
+    model = answering()
+    with open_memory() as memory:
+        graph = chat_graph(memory, model, max_tokens=4000).compile(checkpointer=InMemorySaver())
+        for number in range(3):
+            graph.invoke(ask(number), thread())
+        memory.session("t").pin("q1")
+        held = graph.get_state(thread()).values["messages"]
+        added = HumanMessage("The customer pays in shillings.", id="added")
+        anew = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *held[:place], added, *held[place:]]
+        graph.update_state(thread(), {"messages": anew})
+        graph.invoke(ask(3), thread())
+        assert "added" in {one.id for one in memory.session("t").messages()}
+        assert "shillings" in said(model.prompts[-1])
 
 
 RISKY = 7

@@ -86,8 +86,6 @@ def keep_branch(
         # Remembered once and not there now: forgotten since. A state that still has them does not bring them back.
         there = stored_of(session, messages[: known.count])
         forgotten = given | {str(one.id) for one in messages[: known.count] if one.id not in there}
-    elif known is not None and known.count and ref is not None and ref.epoch > known.epoch:
-        forgotten |= _forgotten_before(session, messages)
     remembered = known.count if known is not None and has_old else 0
     forgotten |= forgotten_in(session, ref, messages, forgotten, remembered=remembered)
     left = [one for one in messages if one.id not in forgotten]
@@ -206,13 +204,3 @@ def _newest_if_ours(
     if any(entry.id not in ours for entry in since):
         return None
     return since[-1].seq if since else known.seq
-
-
-def _forgotten_before(session: Session, messages: Sequence[BaseMessage]) -> frozenset[str]:
-    """What is missing before the last message that is there, where the list changed and something was forgotten.
-
-    New messages come behind the others, so what stands between those was remembered once.
-    """
-    there = stored_of(session, messages)
-    last = max((place for place, one in enumerate(messages) if one.id in there), default=0)
-    return frozenset(str(one.id) for one in messages[:last] if one.id not in there)
