@@ -352,6 +352,35 @@ def test_nothing_but_what_must_stay_is_too_few_messages(call_style: CallStyle) -
 
 
 @both
+@pytest.mark.parametrize(
+    ("turns", "due", "expected"),
+    [
+        pytest.param(turns_for(78), None, F.TOO_FEW_MESSAGES, id="nothing"),
+        pytest.param(60, None, F.TOO_FEW_MESSAGES, id="nothing, of many messages"),
+        pytest.param(60, "count", F.NOT_READY, id="many messages"),
+        pytest.param(turns_for(78), "pause", F.NOT_READY, id="a pause"),
+        pytest.param(turns_for(78), "task", F.NOT_READY, id="the end of a task"),
+    ],
+)
+def test_a_view_waits_for_a_summary_only_where_one_is_due(
+    call_style: CallStyle, turns: int, due: str | None, expected: FailureReason
+) -> None:
+    first, *higher = small_levels(messages=100 if due == "count" else 1000)
+    tree = {"levels": (first.model_copy(update={"tokens": None}), *higher), "idle_seconds": 3600.0}
+    clock = FrozenClock(NOW)
+    seen = session_of(turns, settings_of(tree=tree), call_style, clock=clock)
+    if due == "pause":
+        clock.advance(3600)
+    if due == "task":
+        seen.session.start_task("the register")
+        told(call_style, seen.session.add_messages, [HumanMessage("Done?"), AIMessage("Done.")], at=NOW)
+        seen.session.finish_task("the register")
+    outcome = asked(seen, call_style).guard.outcome
+    assert outcome.reason is expected
+    assert str(outcome.error).endswith("are not due yet" if due is None else "the next request takes them up")
+
+
+@both
 def test_what_was_condensed_a_moment_ago_is_not_condensed_again(call_style: CallStyle) -> None:
     chosen = settings_of(thresholds=ThresholdSettings(percent=5))
     seen = session_of(turns_for(60), chosen, call_style)

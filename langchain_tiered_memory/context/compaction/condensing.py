@@ -14,7 +14,7 @@ from langchain_tiered_memory.context.view.rendered_view import RenderedView, ren
 from langchain_tiered_memory.context.view.task_lists import with_tasks
 from langchain_tiered_memory.driver import ModelCall
 from langchain_tiered_memory.errors import StorageError
-from langchain_tiered_memory.summaries.tree.condense import Wish, condense, due_entries
+from langchain_tiered_memory.summaries.tree.condense import Wish, condense, is_due
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind
@@ -60,8 +60,6 @@ def until(flow: Flow[T], *, seconds: float, monotonic: Callable[[], float]) -> F
 
 
 NOTHING = "nothing but what must stay is there to condense"
-_WAITING_ENTRIES = 64
-"""So many messages without a summary are due, whatever the triggers are."""
 
 
 def with_summaries(packing: Packing) -> Flow[Packing]:
@@ -189,19 +187,9 @@ def _reason(packing: Packing) -> tuple[FailureReason, str]:
     if not waiting:
         return FailureReason.TOO_FEW_MESSAGES, NOTHING
     blocking = inputs.runtime.store.tree.first_unfinished(inputs.ref, track=inputs.track, after=plan.border)
-    if blocking is None and not _is_due(inputs):
+    if blocking is None and not is_due(inputs.runtime, inputs.ref, inputs.track):
         told = f"{len(waiting)} messages since the last summary are not due yet"
         return (FailureReason.CONDENSED_RECENTLY if plan.border else FailureReason.TOO_FEW_MESSAGES), told
     if blocking is not None and blocking.reason:
         return FailureReason(blocking.reason), blocking.error or "its last attempt failed"
     return FailureReason.NOT_READY, "summaries are being made; the next request takes them up"
-
-
-def _is_due(inputs: Inputs) -> bool:
-    """Whether messages wait for a summary that nobody has begun yet."""
-    tree = inputs.settings.tree
-    waiting = inputs.runtime.store.tree.waiting_entries(inputs.ref, track=inputs.track, limit=_WAITING_ENTRIES)
-    now, idle, by_task = inputs.runtime.now(), tree.idle_seconds, tree.on_finished_task
-    return len(waiting) == _WAITING_ENTRIES or (
-        due_entries(waiting, tree.level(1), more=False, idle_seconds=idle, by_task=by_task, now=now) is not None
-    )

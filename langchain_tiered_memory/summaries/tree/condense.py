@@ -171,9 +171,11 @@ def condense(
     return made
 
 
-def is_due(runtime: Runtime, ref: SessionRef) -> bool:
-    """Whether a summary could be begun now that nobody has begun."""
-    return runtime.settings.tree.enabled and _next_plan(runtime, ref) is not None
+def is_due(runtime: Runtime, ref: SessionRef, track: str | None = None) -> bool:
+    """Whether a summary could be begun now that nobody has begun; where a track is named, of its messages."""
+    if not runtime.settings.tree.enabled:
+        return False
+    return (_next_plan(runtime, ref) if track is None else _plan_level_1(runtime, ref, track)) is not None
 
 
 def want(runtime: Runtime, ref: SessionRef, wish: Wish) -> bool:
