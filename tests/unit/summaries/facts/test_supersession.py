@@ -342,6 +342,51 @@ def test_a_models_sentence_that_says_what_it_stands_instead_of_ends_that_by_what
     assert ended(far, now) == {}, "what is further away is named by its number"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "more", "takes_its_place"),
+    [
+        pytest.param("The wall is blue.", "The wall is blue.", {}, True, id="again"),
+        pytest.param("The wall is blue.", "The garden's wall is blue.", {}, True, id="again, and more"),
+        pytest.param("The garden's wall is blue.", "The wall is blue.", {}, False, id="less"),
+        pytest.param("The wall is blue.", "The wall is blue.", {"weight": 0.4}, False, id="again, and weighs less"),
+        pytest.param("The wall is blue.", "Suppose the wall is blue.", {}, False, id="again, in doubt"),
+        pytest.param("Suppose the wall is blue.", "Suppose the wall is blue.", {}, True, id="the same doubt"),
+    ],
+)
+def test_a_models_sentence_takes_the_place_of_one_that_it_says_all_of(
+    old: str,
+    new: str,
+    more: dict[str, Any],
+    takes_its_place: bool,  # noqa: FBT001 - drawn
+) -> None:
+    found = superseded([by_model(4, old, subject="wall"), later := by_model(9, new, subject="wall", **more)])
+    assert set(found.values()) == ({later.id} if takes_its_place else set())
+
+
+@pytest.mark.parametrize(
+    ("new", "takes_its_place"),
+    [
+        pytest.param("The bus takes 34 mg, instead of 7,216 kr.", True, id="half of what it is about"),
+        pytest.param("The passport: 34 mg, instead of 7,216 kr.", False, id="nothing but the value"),
+        pytest.param("Suppose the bus takes 34 mg, instead of 7,216 kr.", False, id="in doubt"),
+    ],
+)
+def test_a_value_that_a_model_says_is_replaced_is_that_of_what_its_sentence_is_about(
+    new: str,
+    takes_its_place: bool,  # noqa: FBT001 - drawn
+) -> None:
+    old = by_model(663, "The bus costs 7,216 kr.", kind="number", value="7,216 kr", subject="bus")
+    now = by_model(665, new, kind="number", value="34 mg", subject="passport")
+    assert ended(old, now) == ({old.text: new} if takes_its_place else {})
+
+
+def test_a_quotation_takes_nobodys_place_whoever_quotes() -> None:
+    old = replace(facts_of("The budget is 900 euros.", role="assistant")[0], by="assistant")
+    new = facts_of("The budget is 700 euros now.", first=9)[0]
+    assert ended(old, new) == {old.text: new.text}
+    assert ended(old, replace(new, speaker="quoted")) == {}
+
+
 def test_that_it_is_done_a_tool_may_tell_of_what_an_assistant_said() -> None:
     before = by_model(4, "The ferry rota is to be sent to Olga", by="assistant")
     tool = by_model(9, "The ferry rota was sent to Olga", by="tool", instead_of=(4,))
