@@ -154,6 +154,10 @@ def test_the_cache_is_bounded_and_gives_nothing_of_another_checksum() -> None:
     assert cache.content(1, "f199", "other") is None
     cache.keep(1, "large", "sum", b"x" * 16_000_001)
     assert cache.content(1, "large", "sum") is None
+    cache.keep(1, "small", "sum", b"x")
+    for _ in range(3):  # in the place of itself
+        cache.keep(1, "half", "sum", b"x" * 8_000_000)
+    assert cache.content(1, "small", "sum") == b"x"
 
 
 def test_waiting_accesses_keep_their_order_and_their_number() -> None:

@@ -78,7 +78,7 @@ def due_entries(
         if is_due:
             return tuple(entry.seq for entry in taken)
     # Nobody spoke since: the next message will find the same pause before it.
-    is_due = now is not None and not more and _paused(taken, now, idle_seconds)
+    is_due = now is not None and _paused(taken, now, idle_seconds)
     return tuple(entry.seq for entry in taken) if is_due else None
 
 

@@ -148,6 +148,24 @@ def test_a_scan_ends_when_something_comes_back() -> None:
     assert len(returns._by_session) == 200
 
 
+def test_files_are_put_back_into_the_tiers_that_were_named_for_them_and_later_pins_stay() -> None:
+    tiers = policy.pin(opened("abcdefghijk"), "k", RULES)
+    back = policy.restore(tiers, hot="kab", warm="cdefg", pinned=[], rules=RULES)
+    assert (tier(back, "hot"), tier(back, "warm"), tier(back, "cold")) == (set("kab"), set("cdef"), set("ghij"))
+    assert {one.path for one in back.files.values() if one.pinned} == {"k"}
+    back = policy.restore(tiers, hot="abc", warm="d", pinned="b", rules=RULES)
+    assert (tier(back, "hot"), tier(back, "warm")) == (set("kba"), set("cd"))
+    assert {one.path for one in back.files.values() if one.pinned} == {"k", "b"}
+
+
+def test_what_came_back_in_the_future_of_a_clock_says_nothing() -> None:
+    returns, rules = Returns(), TierSettings()
+    for _ in range(3):
+        returns.note(1, at=1000.0, distance=48)
+    assert returns.rest(1, now=1000.0, files=40, rules=rules) == Rest(45, newest_first=True)
+    assert returns.rest(1, now=999.0, files=40, rules=rules) == Rest(45)
+
+
 def test_a_clock_that_goes_back_sends_nothing_down_and_keeps_the_order() -> None:
     tiers = opened("abc", now=1000.0)
     assert policy.collect(tiers, now=5.0, rules=RULES).files == tiers.files

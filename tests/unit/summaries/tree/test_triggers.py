@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +84,13 @@ def test_a_call_is_given_up_when_enough_came_after_it() -> None:
     due = due_entries(entries, LEVELS.level(1), more=False)
     assert due is not None
     assert due[0] == 1
+
+
+@pytest.mark.parametrize("behind", [ABANDONED_AFTER - 1, ABANDONED_AFTER])
+def test_a_call_is_waited_for_until_so_many_groups_came_after_it(behind: int) -> None:
+    entries = [WaitingEntry(seq=1, group=1, tokens=5000, at=1.0, waits=True), *waiting(behind, start=2)]
+    due = due_entries(entries, LEVELS.level(1), more=False)
+    assert due == ((1,) if behind == ABANDONED_AFTER else None)
 
 
 def test_the_last_group_that_was_read_waits_when_more_messages_were_not_read() -> None:
