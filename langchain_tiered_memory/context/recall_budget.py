@@ -23,6 +23,8 @@ from langchain_tiered_memory.summaries.rendering import recall_block, sitting_he
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.required_messages import RequiredMessages
     from langchain_tiered_memory.runtime import Runtime
@@ -90,16 +92,20 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     return replace(given, found=found, is_late=True)
 
 
-def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, guard: int, total: int) -> RecallBudget:
-    """What is given beside a message for which this was found, as far as the plan of the view does not show it."""
-    settings = runtime.settings.context
+def _hidden_by(plan: ViewPlan, found: Found, last: Entry) -> Callable[[int], bool]:
+    """Which of the messages found a plan does not show."""
     masked, shown_from = {seq for seq, _ in plan.masked}, min(plan.tail_from, last.seq)
 
     def is_hidden(seq: int) -> bool:
         entry = found.entries[seq]
         return seq < shown_from or seq in masked or entry.group in plan.left or entry.track != last.track
 
-    judged = judge(found, is_hidden)
+    return is_hidden
+
+
+def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, guard: int, total: int) -> RecallBudget:
+    """What is given beside a message for which this was found, as far as the plan of the view does not show it."""
+    settings, judged = runtime.settings.context, judge(found, _hidden_by(plan, found, last))
     # In a tool loop the newest messages stand behind what the user said, which is shown itself.
     newest = min(guard, last.seq)
     frame = runtime.counter.count_text("\n".join((recall_block((), sitting_gap_seconds=0.0), sitting_header(0.0))))
