@@ -57,8 +57,8 @@ _LONGEST_SHARE = 0.6
 """What the most telling sentence alone may take, where it is longer than the share: a lesser one would say less."""
 HEADLINE_TOKENS = 40
 """The most that a headline takes: its span, and one statement of some twenty words."""
-_JOINT_TOKENS = 64
-"""The most that one line for many neighbours takes: it has room for a second statement."""
+JOINT_TOKENS = 64
+"""What one line for many neighbours takes at least: it has room for a second statement."""
 _LEAST_WORDS = 5
 """Of a statement that is cut to fit into a headline: fewer tell nothing."""
 _LEAST_SHARE = 0.2
@@ -208,11 +208,17 @@ def headline_of(summary: Summary, *, count_text: Callable[[str], int]) -> str:
 
 
 def joint_headline(
-    summaries: Sequence[Summary], *, span: tuple[int, int], count: int, untold: int, count_text: Callable[[str], int]
+    summaries: Sequence[Summary],
+    *,
+    span: tuple[int, int],
+    count: int,
+    untold: int,
+    count_text: Callable[[str], int],
+    most: int = JOINT_TOKENS,
 ) -> str:
     """One line for neighbours that have no room for a line each.
 
-    What tells most of each of `summaries`, oldest first, is told while there is room; `span` is the first and the last
+    What tells most of each of `summaries`, oldest first, is told within `most` tokens; `span` is the first and the last
     message, `count` how many all of them stand for, `untold` how many between them no summary stands for.
     """
     dates = _dates(min(one.first_at for one in summaries), max(one.last_at for one in summaries))
@@ -220,7 +226,8 @@ def joint_headline(
     head = f"[{span[0]}-{span[1]}, {dates}, {count} messages{missing}]"
     heads = [_heads(one) for one in summaries]
     turns = [mine[place] for place in range(_HEADS) for mine in heads if place < len(mine)]
-    return _with_statements(head, list(dict.fromkeys(turns)), most=_JOINT_TOKENS, count_text=count_text)
+    told = [one for mine in heads for one in mine]
+    return _with_statements(head, list(dict.fromkeys(turns)), most=most, count_text=count_text, order=told.index)
 
 
 def _heads(summary: Summary) -> tuple[str, ...]:
@@ -251,13 +258,21 @@ def _heads_of(
     return tuple(one for one in (*said[:spoken], overview, *said[spoken:]) if one)
 
 
-def _with_statements(head: str, found: Sequence[str], *, most: int, count_text: Callable[[str], int]) -> str:
+def _with_statements(
+    head: str,
+    found: Sequence[str],
+    *,
+    most: int,
+    count_text: Callable[[str], int],
+    order: Callable[[str], int] = lambda _: 0,
+) -> str:
     """`head` with the first statements behind it that `most` tokens allow; with a part of the first, if none fits."""
-    line = head
+    chosen: list[str] = []
     for one in found:
-        longer = f"{line} {one}"
-        if count_text(longer) <= most:
-            line = longer
+        longer = sorted([*chosen, one], key=order)
+        if count_text(" ".join([head, *longer])) <= most:
+            chosen = longer
+    line = " ".join([head, *chosen])
     words = found[0].split() if found and line == head else []
     for kept in range(min(len(words) - 1, most), _LEAST_WORDS - 1, -1):
         cut = f"{head} {' '.join(words[:kept])}\u2026"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.summaries.rendering import gap_line, short_block, summary_block
-from langchain_tiered_memory.summaries.resolutions import headline_of, joint_headline
+from langchain_tiered_memory.summaries.resolutions import JOINT_TOKENS, headline_of, joint_headline
 from langchain_tiered_memory.summaries.tree.cover import (
     Choice,
     CoverItem,
@@ -46,6 +46,8 @@ _OPENED = 64
 """Summaries that are opened while a cover is made."""
 _TOPICS_OF = 12
 """Of the summaries that a joint line stands for, those whose words it may name: the highest, then the newest."""
+JOINT_SHARE = 0.4
+"""Of a cover, what the line for its oldest part may take: it stands for most of the past."""
 _BLOCK_JOINT = 2
 """Tokens of the blank line between two parts of a block."""
 
@@ -55,6 +57,8 @@ class CoverParts:
     """Reads, renders and counts what one cover is made of; each summary once."""
 
     inputs: Inputs
+    cap: int = 0
+    """Of the cover, in tokens, where the line for its oldest part may take more than the least."""
     off: list[int] = field(init=False)
     """Numbers of the messages that are not shown, ascending."""
     counts: Counter[str] = field(init=False)
@@ -167,7 +171,8 @@ class CoverParts:
         untold = sum(gap.entry_count for gap in gaps)
         if named:
             named.sort(key=lambda one: one.first_seq)
-            text = joint_headline(named, span=(first, last), count=told, untold=untold, count_text=count)
+            most = max(JOINT_TOKENS, round(JOINT_SHARE * self.cap))
+            text = joint_headline(named, span=(first, last), count=told, untold=untold, count_text=count, most=most)
         else:
             text = gap_line(Gap(first_seq=first, last_seq=last, entry_count=told + untold))
         tokens = count(text) + _BLOCK_JOINT
@@ -220,7 +225,7 @@ def whole_cover(inputs: Inputs, *, border: int, cap: int) -> tuple[CoverItem, ..
     """A cover of everything up to `border`, made from the highest summaries down."""
     if border == 0:
         return ()
-    parts = CoverParts(inputs)
+    parts = CoverParts(inputs, cap)
     return _best(parts, parts.up_to(border), room=round(cap * NUMBERS.cover_filled_share))
 
 

@@ -26,7 +26,7 @@ _LEAST_WORDS = 2
 _FEW, _FEW_OF_A_CHANGE = 2, 5
 """Statements that have a word: where it stands in what one of them is about, it is enough; or anywhere in one of them,
 in a sentence that settles something or has another figure of the same form."""
-_FIGURE = re.compile(r"\d[\d.,:/-]{0,20}")
+_FIGURE = re.compile(r"\d(?:[\d.,:/-]{0,20}\d)?")
 _DIGITS = re.compile(r"\d+")
 
 
@@ -36,7 +36,7 @@ def form_of(value: str) -> str:
     return _DIGITS.sub("0", figure[0]) if figure else ""
 
 
-def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, tuple[int, float]]:
+def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, float]:
     """Places of the statements that a sentence names something of, each with how likely it changes them.
 
     Words count of what a statement is about, and others that few statements have: how a thing was said tells nothing of
@@ -44,14 +44,14 @@ def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, tuple[int, 
     is enough: "they changed her train, it's 15:40 now".
 
     Returns:
-        Signs of a change, 0 to 2, then how much is named; the greater, the nearer.
+        How much is named, by how few statements have the words, and once more for each sign of a change, 0 to 2.
     """
     having: dict[str, list[int]] = {}
     about, figures = [frozenset(analyse(fact.subject)) for fact in kept], [_forms_in(fact.text) for fact in kept]
     for place, fact in enumerate(kept):
         for term in frozenset(analyse(fact.text)) - _SAYS_NOT_WHAT:
             having.setdefault(term, []).append(place)
-    found: dict[int, tuple[int, float]] = {}
+    found: dict[int, float] = {}
     for sentence in (one for text in texts for one in sentences(text)) if kept else ():
         settles, forms = "settles" in read(sentence).signs, _forms_in(sentence)
         here: dict[int, list[str]] = {}
@@ -65,7 +65,7 @@ def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, tuple[int, 
             named = any((changes or term in about[place]) and len(having[term]) <= few for term in words)
             if named or len(words) >= _LEAST_WORDS:
                 told = sum(math.log(1 + len(kept) / len(having[term])) for term in words)
-                found[place] = max(found.get(place, (0, 0.0)), (changes if named else 0, told))
+                found[place] = max(found.get(place, 0.0), told * (1 + (changes if named else 0)))
     return found
 
 

@@ -345,7 +345,7 @@ def kept_before(
     shared = related(kept, [source.text for source in sources])
     room = max(round(_SHARE * sum(source.tokens for source in sources)), _LEAST_TOKENS)
     found: list[Fact] = []
-    for place in sorted(shared, key=lambda one: (*shared[one], kept[one].seq), reverse=True):
+    for place in sorted(shared, key=lambda one: (shared[one], kept[one].seq), reverse=True):
         room -= runtime.counter.count_text(line_of(kept[place])) + _LINE_TOKENS
         if room < 0:
             break

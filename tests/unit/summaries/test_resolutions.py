@@ -81,6 +81,23 @@ def test_neighbours_in_one_line_are_named_with_what_is_missing_between_them() ->
     assert "Comandante" in line
 
 
+def test_a_wider_line_tells_something_of_each_of_them_before_more_of_one_and_in_their_order() -> None:
+    texts = (
+        "Ann bought a kayak. Ann sold her van.",
+        "Ben moved to Porto. Ben plays the viola.",
+        "Caro bakes rye. Caro won a race.",
+    )
+    found = [summary(text, id=f"{place}bcdef0123", model="m") for place, text in enumerate(texts)]
+
+    def line(most: int) -> str:
+        return joint_headline(found, span=(1, 30), count=30, untold=0, count_text=COUNT, most=most)
+
+    head, _, told = line(200).partition("] ")
+    assert told == " ".join(texts)
+    each = f"{head}] Ann bought a kayak. Ben moved to Porto. Caro bakes rye."
+    assert line(COUNT(each)) == each
+
+
 CHAT = """Caroline and Melanie talked about pottery class, adoption and camping (8 May 2023 to 3 Jul 2023).
 ## Themes
 - Caroline: I totally agree, Mel.

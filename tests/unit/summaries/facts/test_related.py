@@ -14,6 +14,9 @@ KEPT = (
     "Ben's fear of flying: trains instead",
     "Committee page limit: ten pages, picked by the board",
     "Book club: picked The Wall for February",
+    "Kitchen budget: 9,000",
+    "Anna's hall paint: sage",
+    "Nate's recipes: started teaching people",
 )
 
 
@@ -36,6 +39,8 @@ def nearest(message: str) -> str | None:
         ("Marisol was full so it's the Alcazar now.", KEPT[1]),
         ("Rotation is weekly now, security changed it.", KEPT[2]),
         ("Two cancelled, we're six for dinner.", KEPT[3]),
+        ("Kitchen's going to be 11,500, the bank said yes.", KEPT[8]),
+        ("Let's settle it, I started there: no sage, they only had moss, so moss in the hall", KEPT[9]),
     ],
 )
 def test_what_a_message_may_change_comes_first(message: str, statement: str) -> None:
