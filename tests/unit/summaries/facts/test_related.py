@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_tiered_memory.summaries.facts.related import related
+from langchain_tiered_memory.summaries.facts.related import form_of, related
 from langchain_tiered_memory.types.records import Fact
 
 KEPT = (
@@ -40,7 +40,7 @@ def nearest(message: str) -> str | None:
         ("Rotation is weekly now, security changed it.", KEPT[2]),
         ("Two cancelled, we're six for dinner.", KEPT[3]),
         ("Kitchen's going to be 11,500, the bank said yes.", KEPT[8]),
-        ("Let's settle it, I started there: no sage, they only had moss, so moss in the hall", KEPT[9]),
+        ("We decided to get started. No sage paint, they only had moss, so moss in the hall.", KEPT[9]),
     ],
 )
 def test_what_a_message_may_change_comes_first(message: str, statement: str) -> None:
@@ -50,3 +50,7 @@ def test_what_a_message_may_change_comes_first(message: str, statement: str) -> 
 def test_words_that_say_that_something_changes_name_nothing() -> None:
     assert nearest("We picked a new one now, since they changed it.") is None
     assert nearest("What a day it was!") is None
+
+
+def test_a_figure_has_its_form_whatever_stands_behind_it() -> None:
+    assert form_of("11,500, the bank said yes") == form_of("9,000.") == "0,0"
