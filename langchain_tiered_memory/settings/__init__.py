@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field, field_validator
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.errors import SettingsError, warn_caller
+from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.settings.base import Frozen
 from langchain_tiered_memory.settings.condensation import (
     CondensationSettings,
@@ -49,8 +49,6 @@ from langchain_tiered_memory.settings.runs import (
 )
 
 SettingsName: TypeAlias = Literal["economy", "balanced"]
-FormerName: TypeAlias = Literal["frugal", "thorough"]
-"""Names of older releases, which are warned of."""
 
 NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
     "economy": {
@@ -72,10 +70,6 @@ Chosen by what is billed for what is in view (`benchmarks/cost_curve.py`); the f
 `economy` in chats is facts and little else: quotes beside what is said cost most there. It leaves to rules the levels
 that it shows least of, and its file work grows more slowly than the window.
 """
-_FORMER: dict[FormerName, dict[str, dict[str, Any]]] = {
-    "frugal": {},
-    "thorough": {"room": {"extra_share": 4.0, "grows_to": "limit"}, "context": {"talk_recall_share": 0.5}},
-}
 
 
 __all__ = [
@@ -156,7 +150,7 @@ class Settings(Frozen):
 
     @classmethod
     @checked(SettingsError)
-    def named(cls, name: SettingsName | FormerName) -> Settings:
+    def named(cls, name: SettingsName) -> Settings:
         """Settings for how much is to be paid for how much in view; change them with `model_copy`.
 
         Args:
@@ -165,9 +159,6 @@ class Settings(Frozen):
         Raises:
             SettingsError: for another name.
         """
-        if name == "frugal" or name == "thorough":  # noqa: PLR1714 - a type checker reads the names
-            warn_caller(f"Settings.named({name!r}) goes: use 'balanced', and set its fields", FutureWarning)
-            return cls.model_validate(_FORMER[name])
         return cls.model_validate(NAMED[name])
 
     @field_validator("file_mode")

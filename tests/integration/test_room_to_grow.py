@@ -119,13 +119,6 @@ def test_settings_have_names_and_can_be_changed() -> None:
     assert (changed.room, changed.busy_seconds) == (economy.room, 5.0)
 
 
-def test_names_of_older_releases_are_taken_and_warned_of() -> None:
-    with pytest.warns(FutureWarning, match="thorough"):
-        assert Settings.named("thorough").room.grows_to == "limit"
-    with pytest.warns(FutureWarning, match="frugal"):
-        assert Settings.named("frugal") == Settings()
-
-
 @pytest.mark.parametrize("name", ["cheap", "", "Economy"])
 def test_another_name_is_a_typed_error_that_names_them_all(name: str) -> None:
     with pytest.raises(SettingsError, match="'economy' or 'balanced'"):
