@@ -35,8 +35,13 @@ _LEAST_ALONE = 2
 """Terms of a sentence that tools alone have: one may be anybody's word."""
 _FIGURE_WEIGHT = 3.0
 _MARK = re.compile(
-    r"^(?P<bullet>[ \t]*(?:(?:[-*+\u2022]|\(?\d{1,3}[.)])[ \t]+)?)(?P<lead>\*\*[^*\n]{0,80}\*\*:?[ \t]*)?"
+    r"^(?P<bullet>[ \t]*(?:(?:[-*+\u2022]|\(?\d{1,3}[.)])[ \t]+)?"
+    r"(?:\[(?:keep|instead of [^\[\]\n]{1,80})\][: \t]*){0,4})(?P<lead>\*\*[^*\n]{0,80}\*\*:?[ \t]*)?",
+    re.IGNORECASE,
 )
+"""Of a line, what stands before its words: the bullet with the marks of what must last, then a bold lead-in."""
+_DEED = re.compile(r"(?:the )?assistant\b", re.IGNORECASE)
+"""How a sentence begins that tells what the assistant did: its calls say it, and a program repeats it."""
 _COMMIT = re.compile(r"\b(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{7,12}\b")
 """The short name of a commit. It is left out where a sentence is traced: what somebody did is theirs, whatever a
 program called the outcome."""
@@ -80,6 +85,8 @@ class _Stretches:
         said = max((score for place, score in scores.items() if not self.labels[place]), default=0.0)
         best = max((place for place in scores if self.labels[place]), key=lambda place: scores[place], default=None)
         least = _LEAST_SHARE * sum(weights.values())
+        if said >= least and _DEED.match(sentence):
+            return ""
         if best is not None and scores[best] > _MARGIN * said and scores[best] >= least and self._is_alone(terms):
             return self.labels[best]
         return TOOL_MARK if self.is_cut and terms and said < least else ""

@@ -315,7 +315,8 @@ def _is_replaced(new: _Looked, old: _Looked) -> bool:
         return False
     denied = frozenset(analyse(" ".join(new.stance.denied)))
     about = its - denied
-    return len(about & mine) >= _STILL_ABOUT * len(about)
+    is_other = any(char.isdigit() for term in about - mine for char in term)  # "PR #90: not merged" is none of "PR #89"
+    return not is_other and len(about & mine) >= _STILL_ABOUT * len(about)
 
 
 def _may_judge(new: Fact, old: Fact) -> bool:

@@ -392,3 +392,11 @@ def test_that_it_is_done_a_tool_may_tell_of_what_an_assistant_said() -> None:
     tool = by_model(9, "The ferry rota was sent to Olga", by="tool", instead_of=(4,))
     assert ended(before, tool) == {before.text: tool.text}
     assert ended(replace(before, kind="decision"), tool) == {}
+
+
+def test_what_is_not_so_of_one_number_ends_nothing_that_is_of_another() -> None:
+    merged = by_model(118, "PR #89: merged into main", subject="pr 89")
+    other = by_model(150, "PR #90: rebased on main, reviewed, pushed; not merged into main", subject="pr 90")
+    assert superseded([merged, other]) == {}
+    same = by_model(151, "PR #89: reverted by now, not merged into main", subject="pr 89")
+    assert superseded([merged, same]) == {merged.id: same.id}
