@@ -28,7 +28,8 @@ _STRETCH = re.compile(r"[^\n]{1,400}")
 """As much of a source as one sentence of a summary is made from."""
 _MAX_TOOL_CHARS = 600_000
 """Of all tools together that are read. Beyond it, what no person said is taken for a tool's: nobody hides by length."""
-_MARGIN = 1.25
+_MARGIN, _MARGIN_OF_SOMEBODY = 1.25, 2.0
+"""How much more than any person a tool must share with a sentence; with one that names a person as who did it."""
 _LEAST_SHARE = 0.25
 """Of a sentence's weight, that the stretch it comes from must share."""
 _LEAST_ALONE = 2
@@ -40,8 +41,8 @@ _MARK = re.compile(
     re.IGNORECASE,
 )
 """Of a line, what stands before its words: the bullet with the marks of what must last, then a bold lead-in."""
-_DEED = re.compile(r"(?:the )?assistant\b", re.IGNORECASE)
-"""How a sentence begins that tells what the assistant did: its calls say it, and a program repeats it."""
+_OF_SOMEBODY = re.compile(r"(?:the )?(?:assistant|user)\b", re.IGNORECASE)
+"""How a sentence begins that tells what one of them did or said: programs repeat that, with figures of their own."""
 _COMMIT = re.compile(r"\b(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{7,12}\b")
 """The short name of a commit. It is left out where a sentence is traced: what somebody did is theirs, whatever a
 program called the outcome."""
@@ -85,9 +86,8 @@ class _Stretches:
         said = max((score for place, score in scores.items() if not self.labels[place]), default=0.0)
         best = max((place for place in scores if self.labels[place]), key=lambda place: scores[place], default=None)
         least = _LEAST_SHARE * sum(weights.values())
-        if said >= least and _DEED.match(sentence):
-            return ""
-        if best is not None and scores[best] > _MARGIN * said and scores[best] >= least and self._is_alone(terms):
+        margin = _MARGIN_OF_SOMEBODY if _OF_SOMEBODY.match(sentence) else _MARGIN
+        if best is not None and scores[best] > margin * said and scores[best] >= least and self._is_alone(terms):
             return self.labels[best]
         return TOOL_MARK if self.is_cut and terms and said < least else ""
 
