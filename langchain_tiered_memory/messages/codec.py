@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from langchain_tiered_memory.errors import InvalidInputError, UnknownMessageError, explain_validation
 from langchain_tiered_memory.text.readings import read_once
-from langchain_tiered_memory.text.tagged_json import MAX_LEVELS, TAG, Losses, depth_of, from_plain, to_plain
+from langchain_tiered_memory.text.tagged_json import MAX_LEVELS, TAG, Losses, from_plain, to_plain
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.types.outcomes import Window, Zone
@@ -243,14 +243,12 @@ def refuse_too_deep(message: BaseMessage, too_deep: Sequence[str]) -> None:
     """Refuse a message whose fields `too_deep` cannot be kept as they are.
 
     Raises:
-        InvalidInputError: where there is such a field; it names depth and limit.
+        InvalidInputError: where there is such a field; it names the limit.
     """
     for name in too_deep:
-        depth = depth_of(getattr(message, name, None))
-        how = f"is nested {depth} deep" if depth is not None else "holds itself"
         msg = (
-            f"the {name} of a {type(message).__name__} {how}, and at most {MAX_LEVELS} levels can be kept as they are: "
-            "pass the inner part as a text of JSON; nothing of this call was written"
+            f"the {name} of a {type(message).__name__} is nested too deep (at most {MAX_LEVELS} levels can be kept as"
+            " they are), or holds itself: pass the inner part as a text of JSON; nothing of this call was written"
         )
         raise InvalidInputError(msg)
 

@@ -90,31 +90,6 @@ def to_plain(value: object, where: str, losses: Losses) -> Any:  # noqa: ANN401 
     return _plain(value, where, losses, 0)
 
 
-def depth_of(value: object) -> int | None:
-    """How deeply a value is nested: 0 for a text or a number, 1 for a list of such; `None` where it holds itself."""
-    deepest, seen = 0, set[int]()
-    level: list[Any] = [value]
-    while level := [one for one in level if _children(one) is not None]:
-        deepest += 1
-        if deepest > MAX_LEVELS and any(id(one) in seen for one in level):
-            return None
-        seen.update(id(one) for one in level if deepest > MAX_LEVELS)
-        level = list({id(inner): inner for one in level for inner in _children(one) or ()}.values())
-    return deepest
-
-
-def _children(value: object) -> list[Any] | None:
-    """What a container holds; `None` for a value that holds nothing."""
-    if isinstance(value, str | int | float | None) or type(value) in _TO_TEXT:
-        return None
-    if isinstance(value, Mapping):
-        return [*value.keys(), *value.values()]
-    if isinstance(value, list | tuple | set | frozenset):
-        return list(value)
-    state = _state(value)
-    return None if state is None else list(state.values())
-
-
 def from_plain(value: Any) -> Any:  # noqa: ANN401 - the value that was stored, of whatever type
     """The value that `to_plain` was given.
 
