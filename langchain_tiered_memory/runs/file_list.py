@@ -58,16 +58,16 @@ def accessed_files(
 
 
 def each_once(accesses: Iterable[FileAccess]) -> list[FileAccess]:
-    """Of the accesses to one file the latest, under its longest name, which holds anywhere; a change stays a change."""
+    """Of the accesses to one file the latest, under its longest name; a change stays one, with its tool."""
     ordered = sorted(accesses, key=lambda one: (-one.seq, -one.at, one.operation != "write", one.path))
     names = same_names({one.path for one in ordered})
     latest: dict[str, FileAccess] = {}
     for access in ordered:
         name = names[access.path]
         newer = latest.setdefault(name, access)
-        is_changed = "write" in (access.operation, newer.operation)
         path = max(newer.path, access.path, key=len)
-        latest[name] = replace(newer, path=path, operation="write" if is_changed else newer.operation)
+        change = access if access.operation == "write" != newer.operation else newer
+        latest[name] = replace(newer, path=path, operation=change.operation, tool=change.tool)
     return list(latest.values())
 
 

@@ -39,7 +39,7 @@ from langchain_tiered_memory.transcript.summary_reads import FINISHED
 from langchain_tiered_memory.types.runs import FileAccess
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Entry, Role, SessionRef
 
@@ -392,12 +392,13 @@ class EntryReads(Room):
         )
 
 
-def _access(row: RowMapping, *, was_written: bool) -> FileAccess:
+def _access(row: RowMapping, written: Mapping[str, str]) -> FileAccess:
     check(files, {name: row[name] for name in ("seq", "operation", "at")})
+    by = written.get(row["path_digest"])
     return FileAccess(
         path=unpacked(row["path"]),
-        operation="write" if was_written else row["operation"],
-        tool=unpacked(row["tool"]),
+        operation="write" if by is not None else row["operation"],
+        tool=unpacked(by or row["tool"]),
         seq=row["seq"],
         at=row["at"],
     )
@@ -421,12 +422,12 @@ class Files(Room):
         """One access for each path, the latest first, of a track or of all.
 
         A file that was not touched within the last 2,000 accesses is not among them; whether one was ever
-        written is known however long ago that was.
+        written is known however long ago that was, and by which tool if it was within these.
         """
         walk, once_written = _statements(of_track=track is not None)
         asked: dict[str, Any] = {"session": ref.key} | ({} if track is None else {"track": packed(track)})
         newest: dict[str, RowMapping] = {}
-        written: set[str] = set()
+        written: dict[str, str] = {}
         walked, has_older = 0, True
         with self.database.read() as connection:
             for row in connection.execute(walk, asked):
@@ -435,14 +436,14 @@ class Files(Room):
                         break
                     newest[row.path_digest] = row._mapping  # noqa: SLF001 - public, whatever its name says
                 if row.operation == "write":
-                    written.add(row.path_digest)
+                    written.setdefault(row.path_digest, row.tool)
                 walked += 1
             else:
                 has_older = walked == _LOOKED_AT
             if has_older:
                 for part in chunks([one for one in newest if isinstance(one, str) and one not in written]):
-                    written |= set(connection.scalars(once_written, asked | {"digests": part}))
-            accesses = readable(connection, newest.items(), lambda one: _access(one[1], was_written=one[0] in written))
+                    written |= dict.fromkeys(connection.scalars(once_written, asked | {"digests": part}), "")
+            accesses = readable(connection, newest.values(), lambda one: _access(one, written))
         return sorted(accesses, key=lambda one: (-one.seq, one.path))
 
     def turns(self, ref: SessionRef, seqs: Collection[int], *, track: str) -> dict[int, int]:

@@ -45,7 +45,7 @@ class FileAccess:
     operation: FileOperation
     """`write` if it was ever written, else the operation of the latest access."""
     tool: str
-    """Name of the tool."""
+    """Of the latest change, as far as that is known; else of the latest access."""
     seq: int
     """Number of the message that made the call."""
     at: float

@@ -31,10 +31,11 @@ def test_a_session_tells_which_files_were_touched_lately(call_style: CallStyle) 
         told(call_style, session.add_messages, [HumanMessage("And c.py.")])
         told(call_style, session.add_messages, used("grep", 3, path="c.py"))
         told(call_style, session.add_messages, used("read_file", 4, file_path="src/a.py"))
+        told(call_style, session.add_messages, used("grep", 6, path="/srv/p/src/a.py"))
         told(call_style, memory.session("s", track="other").add_messages, used("read_file", 5, file_path="d.py"))
         found = told(call_style, session.accessed_files)
         assert [(one.path, one.tool, one.operation, one.turn) for one in found] == [
-            ("/srv/p/src/a.py", "read_file", "write", 2),
+            ("/srv/p/src/a.py", "edit_file", "write", 2),
             ("c.py", "grep", "search", 2),
             ("/srv/p/src/b.py", "read_file", "read", 1),
         ]

@@ -75,7 +75,7 @@ def test_files_are_grouped_with_the_changed_ahead_and_the_latest_first() -> None
 
 def test_a_path_stands_once_and_a_change_stays_a_change() -> None:
     text = block([access("a.py", 2, "write", "edit"), access("a.py", 5), access("a.py", 1)])
-    assert text.splitlines()[1:] == ["changed:", "a.py (via read_file, turn 1)"]
+    assert text.splitlines()[1:] == ["changed:", "a.py (via edit, turn 1)"]
 
 
 def test_marks_go_before_whole_paths_do() -> None:
@@ -135,7 +135,7 @@ def test_a_file_is_listed_once_whatever_it_is_called() -> None:
     ]
     assert block(named).splitlines()[1:] == [
         "changed:",
-        "/srv/project/src/a.py (via read_file, turn 1)",
+        "/srv/project/src/a.py (via edit, turn 1)",
         "read:",
         "guide.md (via read_file, turn 2)",
         "/srv/project/docs/guide.md (via read_file, turn 2)",
