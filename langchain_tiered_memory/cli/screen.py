@@ -69,11 +69,11 @@ def print_json(value: object) -> None:
 
 
 def show(value: Shown, *, as_json: bool) -> None:
-    """A value as it shows itself in a program's terminal, or as JSON."""
+    """A value as it shows itself in a terminal, without the name of its class, or as JSON."""
     if as_json:
         print_json(value)
     else:
-        out().print(Text(str(value)), soft_wrap=True)
+        out().print(Text(str(value).removeprefix(f"{type(value).__name__} ")), soft_wrap=True)
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - anything that JSON has
