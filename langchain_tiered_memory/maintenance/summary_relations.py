@@ -12,7 +12,7 @@ from langchain_tiered_memory.sql.schema import unpacked
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.rows import fact_of
 from langchain_tiered_memory.summaries.facts.supersession import superseded
-from langchain_tiered_memory.transcript.summary_reads import FINISHED
+from langchain_tiered_memory.types.records import FINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -35,7 +35,7 @@ from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import of_track
 from langchain_tiered_memory.sql.schema import digest_of, entries, files, packed, summaries, unpacked
 from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
-from langchain_tiered_memory.transcript.summary_reads import FINISHED
+from langchain_tiered_memory.types.records import FINISHED
 from langchain_tiered_memory.types.runs import FileAccess
 
 if TYPE_CHECKING:

@@ -35,10 +35,9 @@ from langchain_tiered_memory.sql.schema import (
 )
 from langchain_tiered_memory.transcript.append import DropFacts, any_known, rounds_of, write_round
 from langchain_tiered_memory.transcript.entry_reads import EntryReads, read_named
-from langchain_tiered_memory.transcript.summary_reads import FINISHED
 from langchain_tiered_memory.transcript.tombstones import held_back, known_before
 from langchain_tiered_memory.types.drafts import Appended, Incoming
-from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, FINISHED, SessionRef
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

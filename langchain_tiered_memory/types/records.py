@@ -155,7 +155,12 @@ class SummaryState(StrEnum):
     @property
     def finished(self) -> bool:
         """Whether it has a text that a view can show."""
-        return self in (SummaryState.ACTIVE, SummaryState.SUPERSEDED, SummaryState.ARCHIVED)
+        return self in FINISHED
+
+
+FINISHED = (SummaryState.ACTIVE, SummaryState.SUPERSEDED, SummaryState.ARCHIVED)
+ROOT = (SummaryState.ACTIVE, SummaryState.ARCHIVED)
+"""States of finished summaries that no finished one covers."""
 
 
 FactKind: TypeAlias = Literal["goal", "constraint", "decision", "identifier", "number", "path", "question", "statement"]

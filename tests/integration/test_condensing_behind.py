@@ -258,7 +258,7 @@ def prepared(memory: TieredMemory, model: Any, server: OpenAIServer) -> Session:
         session.add_messages([HumanMessage(asked(number), id=f"q{number}")])
         context = session.context("", max_tokens=BUDGET, tools=[look_up], model=bound)
         session.add_messages([bound.invoke(context.messages).model_copy(update={"id": f"a{number}"})])
-        if memory.core.runtime.store.tree.first_wanted(ref_of(session), now=1e12) is not None:
+        if memory.core.runtime.store.tree.ready(ref_of(session), now=1e12):
             server.clear()
             return session
     msg = "no view came near its end"

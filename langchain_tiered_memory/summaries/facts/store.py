@@ -23,8 +23,8 @@ from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
-from langchain_tiered_memory.transcript.summary_reads import FINISHED
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
+from langchain_tiered_memory.types.records import FINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

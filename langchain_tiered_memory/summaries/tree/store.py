@@ -8,24 +8,40 @@ message is ever under two summaries, and two processes can never make the same s
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection, and_, bindparam, case, func, insert, literal, or_, select, true, update
 
-from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_session, lock_session_of_summary
-from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, sessions, storable, summaries, unpacked
+from langchain_tiered_memory.sql.rows import (
+    advance_epoch,
+    insert_all,
+    lock_session,
+    lock_session_of_summary,
+    names_to_json,
+)
+from langchain_tiered_memory.sql.schema import (
+    beside_index,
+    entries,
+    packed,
+    passages,
+    plans,
+    sessions,
+    storable,
+    summaries,
+    unpacked,
+)
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.rows import take_up, write_facts
-from langchain_tiered_memory.summaries.tree.rule_rows import BY_RULES, RuleRows, leased, outdated_by_rules, reserve
+from langchain_tiered_memory.summaries.tree.reads import TreeReads
 from langchain_tiered_memory.transcript import derived_rows
+from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import drop_passages
 from langchain_tiered_memory.transcript.outbox import write_down
-from langchain_tiered_memory.transcript.summary_reads import FINISHED, ROOT
 from langchain_tiered_memory.types.drafts import Judged, SummaryPlan, Written, counter_mark, digest_of_summary
-from langchain_tiered_memory.types.records import SessionRef, Spent, Summary, SummaryState, Verdict
+from langchain_tiered_memory.types.records import FINISHED, ROOT, SessionRef, Spent, Summary, SummaryState, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy import BindParameter, ColumnElement, Select
 
@@ -88,7 +104,11 @@ _PASSED_BY = (
 )
 
 
-class Tree(RuleRows):
+_BY_RULES = summaries.c.by_rules.is_(True)
+"""Of a summary that a model is yet to write: a condition, as the index of them has it."""
+
+
+class Tree(TreeReads):
     """Reads and writes summaries."""
 
     def next_waiting_track(self, ref: SessionRef, *, after: str | None) -> str | None:
@@ -107,10 +127,9 @@ class Tree(RuleRows):
     def due(self, ref: SessionRef, *, now: float, remake_stale: bool) -> Summary | None:
         """A planned, failed, abandoned, degraded or (if asked) stale summary whose time has come, lowest first.
 
-        What rules wrote until a model does is not among them (see `first_wanted`), unless they are to write it again.
+        What rules wrote until a model does is not among them (see `ready`), unless they are to write it again.
         """
-        found = self._read(_due(remake_stale=remake_stale), session=ref.key, now=now)
-        return found[0] if found else None
+        return self._first(_due(remake_stale=remake_stale), session=ref.key, now=now)
 
     def unfinished(self, ref: SessionRef | None = None, *, track: str | None = None) -> int:
         """Summaries that somebody works on or that wait for another attempt; of a session, or of one track of it."""
@@ -128,7 +147,7 @@ class Tree(RuleRows):
         """
         wanted = _wanted(remake_stale=remake_stale)
         if by_model:
-            wanted = or_(wanted, and_(BY_RULES, summaries.c.wanted.is_(True)))
+            wanted = or_(wanted, and_(_BY_RULES, summaries.c.wanted.is_(True)))
         query = select(summaries.c.id).where(
             summaries.c.session_key == ref.key, summaries.c.retry_at.is_not(None), wanted
         )
@@ -144,7 +163,7 @@ class Tree(RuleRows):
     ) -> Summary | None:
         """Reserve what a plan covers and lease it to `owner`; `None` when somebody else was first."""
         with self.database.write() as connection:
-            values = reserve(connection, ref, plan) if lock_session(connection, ref.key) is not None else None
+            values = _reserve(connection, ref, plan) if lock_session(connection, ref.key) is not None else None
             if values is None:
                 connection.rollback()
                 return None
@@ -182,7 +201,7 @@ class Tree(RuleRows):
                     summaries.c.retry_at <= now,  # an attempt that did not count leaves their number as it was
                     or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now),
                 )
-                .values(state=_unless_finished(SummaryState.GENERATING), **leased(owner, now + lease_seconds))
+                .values(state=_unless_finished(SummaryState.GENERATING), **_leased(owner, now + lease_seconds))
             )
             return done.rowcount == 1
 
@@ -209,7 +228,8 @@ class Tree(RuleRows):
                 return False
             finished, touched = row["state"] in FINISHED, bool(row["touched"])
             # A view that has its border behind it shows what rules wrote: a model is to write it.
-            late = summary.level == 1 and not finished and _comes_late(connection, ref, summary)
+            passed_by = {"session": ref.key, "last": summary.last_seq}
+            late = summary.level == 1 and not finished and connection.scalar(_PASSED_BY, passed_by) is not None
             wanted = written.by_rules and (late or (summary.level > 1 and bool(row["wanted"])))
             text = storable(written.text)
             connection.execute(
@@ -249,7 +269,8 @@ class Tree(RuleRows):
                 },
             )
             if summary.level > 1:
-                _supersede(connection, summary.id)
+                below = and_(summaries.c.parent_id == summary.id, summaries.c.state.in_(ROOT))
+                connection.execute(update(summaries).where(below).values(state=SummaryState.SUPERSEDED))
             if finished:
                 # Its words changed where they may stand in a view: what rules wrote mostly stands in none yet.
                 if not row["by_rules"] or _is_shown(connection, ref.key, summary):
@@ -262,7 +283,8 @@ class Tree(RuleRows):
                 write_facts(connection, ref.key, summary.id, () if touched else written.facts)
             elif not finished:
                 take_up(connection, ref.key, written.taken_up)
-            _index_summary(connection, ref, summary, written)
+            drop_passages(connection, passages.c.summary_id == summary.id)
+            insert_all(connection, passages, derived_rows.summary_passages(ref.key, summary, written.passages))
             write_down(connection, event, ref.key)
             return True
 
@@ -323,9 +345,9 @@ class Tree(RuleRows):
         if verdict.verdict in REFUSED:
             wanted = or_(summaries.c.wanted, literal(verdict.by_model))
             # Touched: whoever is writing it now has not read the verdict.
-            values |= {"stale": True, "touched": True, "retry_at": now, "wanted": and_(BY_RULES, wanted)}
+            values |= {"stale": True, "touched": True, "retry_at": now, "wanted": and_(_BY_RULES, wanted)}
         if owner is not None:
-            values |= leased(owner, now + lease_seconds)
+            values |= _leased(owner, now + lease_seconds)
         mine = and_(summaries.c.id == summary_id, summaries.c.session_key == ref.key, summaries.c.state.in_(FINISHED))
         with self.database.write() as connection:
             lock_session(connection, ref.key)
@@ -357,6 +379,85 @@ class Tree(RuleRows):
                 .values(state=SummaryState.ARCHIVED)
             )
 
+    # What rules wrote until a model does.
+
+    def want(self, ref: SessionRef, *, level: int, track: str, up_to: int, now: float) -> int:
+        """Have a model write the summaries from a level on that end at `up_to` or before. Returns how many are new."""
+        mine = and_(
+            summaries.c.session_key == ref.key,
+            or_(and_(*_of_level(ref, level=level, track=track)), summaries.c.level > level),
+            summaries.c.wanted.is_(False),
+            summaries.c.last_seq <= up_to,
+            _BY_RULES,
+        )
+        with self.database.read() as connection:
+            if connection.execute(select(summaries.c.id).where(mine).limit(1)).first() is None:
+                return 0
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            return connection.execute(update(summaries).where(mine).values(wanted=True, retry_at=now)).rowcount
+
+    def ready(
+        self, ref: SessionRef, *, now: float, every: bool = False, above: int = 0, limit: int | None = None
+    ) -> list[Summary]:
+        """What a model shall write now, `above` a level, lowest first: what it merges is in a model's words.
+
+        With `every` all that rules wrote are wanted, not only what a view needs.
+        """
+        ready = and_(_BY_RULES, _is_free(now), ~_merges("by_rules"), summaries.c.level > above)
+        query = select(summaries).where(summaries.c.session_key == ref.key, ready)
+        if not every:
+            query = query.where(summaries.c.wanted.is_(True))
+        return self._read(query.order_by(summaries.c.level, summaries.c.first_seq).limit(limit))
+
+    def by_rules_from(
+        self, ref: SessionRef, *, level: int, track: str, first_seq: int, now: float, limit: int
+    ) -> list[tuple[Summary, bool]]:
+        """Summaries of a level that rules wrote, from a message on, in order; and whether each is wanted."""
+        query = (
+            select(summaries)
+            .where(
+                *_of_level(ref, level=level, track=track), summaries.c.first_seq >= first_seq, _BY_RULES, _is_free(now)
+            )
+            .order_by(summaries.c.first_seq)
+            .limit(limit)
+        )
+        with self.database.read() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [(derived_rows.summary(row), bool(row["wanted"])) for row in rows]
+
+    def lease_together(
+        self, ref: SessionRef, ids: Sequence[str], *, owner: str, now: float, lease_seconds: float
+    ) -> list[Summary]:
+        """Take several that rules wrote, to have a model write them in one call; those that were still to be had."""
+        mine = and_(summaries.c.session_key == ref.key, summaries.c.id.in_(list(ids)))
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            free = connection.scalars(select(summaries.c.id).where(mine, _BY_RULES, _is_free(now))).all()
+            taken = and_(mine, summaries.c.id.in_(free))
+            connection.execute(
+                update(summaries).where(taken).values(wanted=True, **_leased(owner, now + lease_seconds))
+            )
+            rows = connection.execute(select(summaries).where(taken)).mappings().all()
+        found = {row["id"]: derived_rows.summary(row) for row in rows}
+        return [found[one] for one in ids if one in found]
+
+    def give_back(self, summary: Summary, *, owner: str, now: float) -> None:
+        """Leave a leased summary of a higher level as rules wrote it. Made anew by them where what is below changed."""
+        with self.database.write() as connection:
+            lock_session_of_summary(connection, summary.id)
+            connection.execute(
+                update(summaries)
+                .where(summaries.c.id == summary.id, summaries.c.lease_owner == owner)
+                .values(
+                    wanted=False,
+                    attempts=summaries.c.attempts - 1,
+                    lease_owner=None,
+                    lease_until=None,
+                    retry_at=case((summaries.c.stale.is_(True), now), else_=None),
+                )
+            )
+
 
 @cache
 def _due(*, remake_stale: bool) -> Select[Any]:
@@ -370,14 +471,13 @@ def _due(*, remake_stale: bool) -> Select[Any]:
             _wanted(remake_stale=remake_stale),
         )
         .order_by(summaries.c.level, summaries.c.first_seq)
-        .limit(1)
     )
 
 
 def _wanted(*, remake_stale: bool) -> ColumnElement[bool]:
     """What somebody shall make, or make again, one by one."""
     degraded = and_(summaries.c.degraded.is_(True), summaries.c.by_rules.is_(False))
-    wanted = or_(summaries.c.state.in_(_UNFINISHED), degraded, outdated_by_rules())
+    wanted = or_(summaries.c.state.in_(_UNFINISHED), degraded, _outdated_by_rules())
     waits = and_(summaries.c.by_rules.is_(True), summaries.c.wanted.is_(True))
     outdated: ColumnElement[bool] = summaries.c.stale.is_(True)
     if not remake_stale:  # but what a person called wrong is made again, with all that stands above it
@@ -387,11 +487,6 @@ def _wanted(*, remake_stale: bool) -> ColumnElement[bool]:
 
 def _unless_finished(state: SummaryState) -> ColumnElement[str]:
     return case((summaries.c.state.in_(FINISHED), summaries.c.state), else_=state.value)
-
-
-def _comes_late(connection: Connection, ref: SessionRef, summary: Summary) -> bool:
-    """Whether a view already has its border behind what this summary, new in the tree, stands for."""
-    return connection.execute(_PASSED_BY, {"session": ref.key, "last": summary.last_seq}).first() is not None
 
 
 def _is_shown(connection: Connection, session_key: int, summary: Summary) -> bool:
@@ -413,18 +508,96 @@ def _outdate_parent(
     if parent_id not in follows:
         marks |= {"touched": True, "retry_at": now}
     if remake:
-        marks["wanted"] = or_(summaries.c.wanted, ~BY_RULES)
+        marks["wanted"] = or_(summaries.c.wanted, ~_BY_RULES)
     connection.execute(update(summaries).where(summaries.c.id == parent_id).values(marks))
 
 
-def _supersede(connection: Connection, parent_id: str) -> None:
-    connection.execute(
-        update(summaries)
-        .where(summaries.c.parent_id == parent_id, summaries.c.state.in_(ROOT))
-        .values(state=SummaryState.SUPERSEDED)
+def _leased(owner: str, until: float) -> dict[str, Any]:
+    """The columns of a row that somebody takes, to make it or make it again."""
+    again = {"touched": False, "attempts": summaries.c.attempts + 1}
+    return {**again, "lease_owner": owner, "lease_until": until, "retry_at": until}
+
+
+def _outdated_by_rules() -> ColumnElement[bool]:
+    """Of a higher level, what rules wrote from texts that were written anew since: they write it again, at no cost.
+
+    Not where what is below is out of date itself: it would only be told again. Nor where a model is to write it next.
+    """
+    is_next = and_(summaries.c.wanted.is_(True), ~_merges("by_rules"))
+    return and_(_BY_RULES, summaries.c.level > 1, summaries.c.stale.is_(True), ~_merges("stale"), ~is_next)
+
+
+def _merges(mark: Literal["by_rules", "stale"]) -> ColumnElement[bool]:
+    """Whether something below is still in the words of rules, or out of date itself."""
+    below = summaries.alias("below")
+    return select(below.c.id).where(below.c.parent_id == summaries.c.id, below.c[mark].is_(True)).exists()
+
+
+def _of_level(ref: SessionRef, *, level: int, track: str) -> tuple[ColumnElement[bool], ...]:
+    """Summaries of a level; above the first they have no track of their own."""
+    own = (summaries.c.track == packed(track),) if level == 1 else ()
+    return (summaries.c.session_key == ref.key, summaries.c.level == level, *own)
+
+
+def _is_free(now: float) -> ColumnElement[bool]:
+    """Finished, in nobody's hands, and not waiting for another attempt."""
+    return and_(
+        summaries.c.state.in_(FINISHED),
+        or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now),
+        or_(summaries.c.retry_at.is_(None), summaries.c.retry_at <= now),
     )
 
 
-def _index_summary(connection: Connection, ref: SessionRef, summary: Summary, written: Written) -> None:
-    drop_passages(connection, passages.c.summary_id == summary.id)
-    insert_all(connection, passages, derived_rows.summary_passages(ref.key, summary, written.passages))
+def _reserve(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
+    """Take what a plan covers, all or nothing, and say what that is in the columns of `ltm_summaries`."""
+    if plan.level == 1:
+        return _reserve_entries(connection, ref, plan) if plan.source_seqs else None
+    return _reserve_summaries(connection, ref, plan) if plan.source_ids else None
+
+
+def _reserve_entries(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
+    taken = 0
+    for part in chunks(list(plan.source_seqs)):
+        # Found by their numbers, not among all that no summary has: that may be a long history that was brought in.
+        is_free = func.coalesce(entries.c.summary_id, "") == ""
+        free = (entries.c.session_key == ref.key, entries.c.seq.in_(part), is_free)
+        taken += connection.execute(update(entries).where(*free).values(summary_id=plan.id)).rowcount
+    if taken != len(plan.source_seqs):
+        return None
+    query = select(entries.c.message_id, entries.c.seq, entries.c.at, entries.c.tokens)
+    mine = query.where(entries.c.summary_id == plan.id, beside_index(entries.c.session_key) == ref.key)
+    found = sorted(connection.execute(mine).all(), key=lambda row: row.seq)
+    return _covering([(unpacked(row.message_id), row.seq, row.seq, 1, row.at, row.at, row.tokens) for row in found])
+
+
+def _reserve_summaries(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
+    taken = 0
+    for part in chunks(list(plan.source_ids)):
+        free = (
+            beside_index(summaries.c.session_key) == ref.key,
+            summaries.c.id.in_(part),
+            summaries.c.level == plan.level - 1,
+            func.coalesce(summaries.c.parent_id, "") == "",
+            summaries.c.state.in_(ROOT),
+        )
+        taken += connection.execute(update(summaries).where(*free).values(parent_id=plan.id)).rowcount
+    if taken != len(plan.source_ids):
+        return None
+    query = select(summaries).where(summaries.c.parent_id == plan.id).order_by(summaries.c.first_seq)
+    names = ("id", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "tokens")
+    found = connection.execute(query).mappings().all()
+    return _covering([tuple(row[name] for name in names) for row in found])
+
+
+def _covering(found: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """Columns of what stands for these: id, first and last number, messages, first and last time, tokens of each."""
+    ids, first_seqs, last_seqs, counts, first_times, last_times, tokens = zip(*found, strict=True)
+    return {
+        "sources": names_to_json(list(ids)),
+        "first_seq": min(first_seqs),
+        "last_seq": max(last_seqs),
+        "entry_count": sum(counts),
+        "first_at": min(first_times),
+        "last_at": max(last_times),
+        "source_tokens": sum(tokens),
+    }

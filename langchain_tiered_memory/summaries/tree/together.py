@@ -130,12 +130,12 @@ def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:
     tree, settings = runtime.store.tree, runtime.settings
     now, eager = runtime.now(), settings.condensation.eager
     while True:
-        first = tree.first_wanted(ref, now=now, every=eager)
+        first = next(iter(tree.ready(ref, now=now, every=eager, limit=1)), None)
         if first is None:
             return []
         lowest = settings.condensation.model_from_level
         chosen = _side_by_side(runtime, ref, first, now=now) if first.level <= lowest else []
-        ready = tree.ready_above(ref, level=lowest, now=now, every=eager)[:MOST]
+        ready = tree.ready(ref, now=now, every=eager, above=lowest, limit=MOST)
         chosen += _fitting(runtime, ready, room=_answer_room(runtime, chosen)) or ([] if chosen else [first])
         chosen += _above(runtime, ref, chosen, room=_answer_room(runtime, chosen))
         leased = tree.lease_together(
