@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.forget import resume_removals
@@ -18,7 +19,7 @@ from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.recall.indexing import brought_up, report_outage, usable_index
 from langchain_tiered_memory.reports import DoctorReport, Problem, Progress, VerifyReport
-from langchain_tiered_memory.summaries.tree.fact_reading import read_all
+from langchain_tiered_memory.summaries.tree.fact_reading import read_what_waits
 from langchain_tiered_memory.types.drafts import TOUCHING_ROLES
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def doctor(runtime: Runtime) -> DoctorReport:
         _mend_vectors(runtime, before.problems)
     else:
         for ref in runtime.store.transcript.sessions():
-            read_all(runtime, ref)
+            run(read_what_waits(runtime, ref))
         if before.pending_vectors:
             brought_up(runtime)
     after = verify(runtime)
@@ -171,7 +172,7 @@ def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int],
             count_anew()
         if recount:
             runtime.store.facts.unsettle(ref, None)
-        read_all(runtime, ref)
+        run(read_what_waits(runtime, ref))
     for ref in runtime.store.transcript.sessions():
         inspection.drop_orphan_touches(ref)
     inspection.drop_orphan_passages(inspection.orphan_passages())

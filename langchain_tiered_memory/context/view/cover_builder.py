@@ -119,24 +119,16 @@ class CoverParts:
             waiting = library.add(one for children in below.values() for one in children)
         spans = tree.uncondensed(ref, track=self.inputs.track, up_to=border)
         found += [Gap(first_seq=first, last_seq=last, entry_count=count) for first, last, count in spans]
-        return sorted(found, key=lambda part: (part.first_seq, part.last_seq))
+        return sorted(found, key=_place)
 
     def choice(self, summary: Summary) -> Choice:
         """A summary at each resolution."""
         count = self.inputs.counter.count_text
 
         def made() -> Choice:
+            headline = self._node(summary, "headline", headline_of(summary, count_text=count))
             return Choice(
-                id=summary.id,
-                level=summary.level,
-                first_seq=summary.first_seq,
-                last_seq=summary.last_seq,
-                entry_count=summary.entry_count,
-                forms=forms_of(
-                    self._node(summary, "headline", headline_of(summary, count_text=count)),
-                    self._node(summary, "short", short_block(summary)),
-                    self.whole(summary),
-                ),
+                forms=forms_of(headline, self._node(summary, "short", short_block(summary)), self.whole(summary))
             )
 
         return self.inputs.runtime.view_cache.forms(summary, made)
@@ -147,12 +139,13 @@ class CoverParts:
 
     def below(self, choice: Choice) -> list[Choice]:
         """The summaries right below one; none, once many were opened."""
-        if choice.id not in self.opened:
+        above = choice.whole.id
+        if above not in self.opened:
             if len(self.opened) >= _OPENED:
                 return []
-            children = self.inputs.runtime.store.tree.children([choice.id])[choice.id]
-            self.opened[choice.id] = [self.choice(one) for one in self.inputs.library.add(children)]
-        return self.opened[choice.id]
+            children = self.inputs.runtime.store.tree.children([above])[above]
+            self.opened[above] = [self.choice(one) for one in self.inputs.library.add(children)]
+        return self.opened[above]
 
     def joined(self, items: Sequence[CoverItem]) -> Joint:
         """One line for neighbours."""
@@ -207,6 +200,11 @@ class CoverParts:
             resolution=resolution,
             text="" if resolution == "whole" else text,
         )
+
+
+def _place(part: Choice | Joint | Gap) -> tuple[int, int]:
+    item = part.whole if isinstance(part, Choice) else part
+    return item.first_seq, item.last_seq
 
 
 def _stands_above(summary: Summary, nodes: Sequence[Node]) -> bool:

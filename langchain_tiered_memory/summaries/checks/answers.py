@@ -52,18 +52,14 @@ EXPLAINED: dict[Fault, str] = {
 }
 """What the model is told about each fault."""
 
-REASONS: dict[Fault, FailureReason] = {
+REASONS: dict[Fault, FailureReason] = dict.fromkeys(EXPLAINED, FailureReason.VALIDATOR_REJECTED) | {
     "empty": FailureReason.EMPTY_SUMMARY,
     "too short": FailureReason.EMPTY_SUMMARY,
     "refusal": FailureReason.REFUSED,
-    "echo": FailureReason.VALIDATOR_REJECTED,
-    "instruction": FailureReason.VALIDATOR_REJECTED,
-    "other language": FailureReason.VALIDATOR_REJECTED,
     "ungrounded": FailureReason.UNSOUND,
     "says too little": FailureReason.UNSOUND,
     "one source": FailureReason.UNSOUND,
     "too long": FailureReason.CONTEXT_GREW,
-    "sections": FailureReason.VALIDATOR_REJECTED,
 }
 """As what each fault counts where it stays."""
 

@@ -49,7 +49,6 @@ _PAIRED = 64
 chance would explain anything."""
 _PERCENT = 100.0
 _NEAR = 1e-9
-_LEAST_DIGITS = 2
 _LEAST_ROWS = 2
 _LEAST_PAIRED = 10.0
 """Smaller sums and counts are explained by anything, and are never judged."""

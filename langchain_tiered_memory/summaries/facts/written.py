@@ -178,25 +178,17 @@ def _lines(text: str) -> Iterator[_Line]:
             yield _Line(one, kind, is_kept(said), by_tool, instead_of(said))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    folded: str
-    terms: frozenset[str]
-
-
 def stated_in(prose: str, facts: Sequence[Fact]) -> list[bool]:
     """Which facts a text states already: in one sentence, with all their names and figures and most of their words."""
-    lines = [
-        _Sentence(folded(piece.text), frozenset(analyse(piece.text))) for piece in pieces(prose) if piece.kind != "code"
-    ]
+    lines = [(folded(piece.text), frozenset(analyse(piece.text))) for piece in pieces(prose) if piece.kind != "code"]
     by_term: dict[str, list[int]] = {}
-    for number, line in enumerate(lines):
-        for term in line.terms:
+    for number, (_, terms) in enumerate(lines):
+        for term in terms:
             by_term.setdefault(term, []).append(number)
     return [_is_stated(fact, lines, by_term) for fact in facts]
 
 
-def _is_stated(fact: Fact, lines: Sequence[_Sentence], by_term: dict[str, list[int]]) -> bool:
+def _is_stated(fact: Fact, lines: Sequence[tuple[str, frozenset[str]]], by_term: dict[str, list[int]]) -> bool:
     terms = frozenset(analyse(fact.text))
     known = [by_term.get(term, ()) for term in sorted(terms)]
     if not terms or not any(known):
@@ -205,10 +197,9 @@ def _is_stated(fact: Fact, lines: Sequence[_Sentence], by_term: dict[str, list[i
     subject = frozenset(analyse(fact.subject))
     named = [one for one in identifiers(fact.text) if not one.replace(" ", "").isalpha()]
     for number in min((one for one in known if one), key=len):
-        line = lines[number]
-        shared = len(terms & line.terms)
-        if shared >= STATED * len(terms) and (not value or value in line.folded):
+        said, its = lines[number]
+        if len(terms & its) >= STATED * len(terms) and (not value or value in said):
             return True
-        if value and subject <= line.terms and subject and all(one in line.folded for one in (value, *named)):
+        if value and subject <= its and subject and all(one in said for one in (value, *named)):
             return True
     return False

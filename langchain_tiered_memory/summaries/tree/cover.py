@@ -79,12 +79,12 @@ CoverItem: TypeAlias = Node | Joint | Gap
 class Choice:
     """A summary with each way to show it, the briefest first; no way that takes as much as a fuller one."""
 
-    id: str
-    level: int
-    first_seq: int
-    last_seq: int
-    entry_count: int
     forms: tuple[Node, ...]
+
+    @property
+    def whole(self) -> Node:
+        """With all its text."""
+        return self.forms[-1]
 
     @property
     def briefest(self) -> Node:
@@ -94,7 +94,7 @@ class Choice:
     @property
     def readable(self) -> Node:
         """The briefest way that says more than a line, where there is one."""
-        return next((form for form in self.forms if form.resolution != "headline"), self.forms[-1])
+        return next((form for form in self.forms if form.resolution != "headline"), self.whole)
 
     def within(self, room: int) -> Node:
         """The fullest way within `room` tokens; the briefest, where none is."""
@@ -181,7 +181,7 @@ def best_cover(
         )
         shown = {node.id for node in nodes_of(told)}
         lines = tuple(item for item in told if not isinstance(item, Node))
-        choices = [choice for choice in choices if choice.id in shown]
+        choices = [choice for choice in choices if choice.whole.id in shown]
         left = room - tokens_of(lines, gap_tokens=gap_tokens)
     return in_order([*lines, *allotted(choices, room=left, below=below)])
 
@@ -223,8 +223,8 @@ def allotted(
     """
     least = [(choice.readable if readable else choice.briefest).tokens for choice in choices]
     left = room - sum(least)
-    widest_first = sorted(range(len(choices)), key=lambda place: (-choices[place].entry_count, -place))
-    steps: tuple[Callable[[Choice], Node], ...] = (lambda one: one.readable, lambda one: one.forms[-1])
+    widest_first = sorted(range(len(choices)), key=lambda place: (-choices[place].whole.entry_count, -place))
+    steps: tuple[Callable[[Choice], Node], ...] = (lambda one: one.readable, lambda one: one.whole)
     for form in steps:
         for place in widest_first:
             more = form(choices[place]).tokens - least[place]
@@ -250,7 +250,7 @@ def allotted(
 def _fullest(choice: Choice, room: int, below: Callable[[Choice], Sequence[Choice]]) -> tuple[Node, ...]:
     """What tells most of a summary within `room`: a form of its own, or those below it, each at least in short."""
     own = choice.within(room)
-    if choice.level > 1 and room >= OPENED_FROM * own.tokens:
+    if choice.whole.level > 1 and room >= OPENED_FROM * own.tokens:
         children = below(choice)
         if children and sum(child.readable.tokens for child in children) <= room:
             opened = allotted(children, room=room, below=below, readable=True)
@@ -291,7 +291,7 @@ def selected(
             break
         chosen.append(node)
         left -= node.tokens
-    left = room - sum(node.tokens for node in chosen)
+    left = room - _tokens(chosen)
     if top is not None and top.tokens <= left:
         chosen.append(top)
         left -= top.tokens

@@ -42,13 +42,6 @@ def read_what_waits(runtime: Runtime, ref: SessionRef, *, is_over: Callable[[], 
             break
 
 
-def read_all(runtime: Runtime, ref: SessionRef) -> None:
-    """As `read_what_waits`, without a stop in between."""
-    tries: dict[str, int] = {}
-    while _read_next(runtime, ref, tries):
-        pass
-
-
 def _read_next(runtime: Runtime, ref: SessionRef, tries: dict[str, int]) -> bool:
     """Read the facts of the oldest summary that waits; `False` where none does, or none can be read now."""
     with runtime.store.database.snapshot():

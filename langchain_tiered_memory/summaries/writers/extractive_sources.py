@@ -164,7 +164,6 @@ _SYSTEM_WEIGHT = 0.5  # every request sends it again
 _ASKING_WEIGHT = 1.25  # of what the person says whom an assistant helps
 _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on must know it
 _WANTED_WEIGHT, _ANSWERED_WEIGHT = 1.2, 1.5  # of a summary's statements
-_LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
 _DEFINITION = re.compile(
     r"^[ \t]*+(?:export |public |async |static ){0,4}"
     r"(?:(?:def|class|func|function|fn|interface|type|struct|enum|const) ++\(?[\w.]"
@@ -187,11 +186,6 @@ def units_of(job: CondenseJob) -> Iterator[Unit]:
 
 def _of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
     """The statements of summaries that tell something alone, with the day that they were said on where it is known."""
-    read = list(_all_of_summaries(job))
-    yield from [one for one in read if not _is_spoken(one[1]) or not is_filler(one[1].told)] or read
-
-
-def _all_of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
     last = len(job.sources) - 1
     has_assistant = "assistant" in job.participants or any("assistant: " in source.text for source in job.sources)
     is_long = date_of(job.first_at) != date_of(job.last_at)
@@ -203,8 +197,11 @@ def _all_of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
     ]
     works = any(unit.speaker.startswith(TOOL_MARK) or is_call(unit) for _, unit in read)
     advice = advice_share([unit.speaker == "assistant" for _, unit in read], works=works)
-    for source, unit in read:
-        yield source, _weighed(unit, unit.day if is_long else "", has_assistant=has_assistant, advice=advice)
+    made = [
+        (source, _weighed(unit, unit.day if is_long else "", has_assistant=has_assistant, advice=advice))
+        for source, unit in read
+    ]
+    yield from [one for one in made if not _is_spoken(one[1]) or not is_filler(one[1].told)] or made
 
 
 def _weighed(unit: Unit, day: str, *, has_assistant: bool, advice: float) -> Unit:

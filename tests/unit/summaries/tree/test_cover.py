@@ -64,7 +64,7 @@ def choice(name: str, *, level: int = 1, first: int = 1, last: int = 10, whole: 
         node(name, level=level, first=first, last=last, tokens=short, resolution="short"),
         node(name, level=level, first=first, last=last, tokens=whole),
     )
-    return Choice(id=name, level=level, first_seq=first, last_seq=last, entry_count=last - first + 1, forms=forms)
+    return Choice(forms=forms)
 
 
 def line_of(count: int, *, level: int = 1, whole: int = 300, short: int = 100) -> list[Choice]:
@@ -151,7 +151,7 @@ def test_a_cover_tells_of_every_summary_once_and_keeps_to_its_room_wherever_one_
         else:
             parts.append(choice(str(number), level=level, first=first, last=last, whole=whole, short=short))
     told = cover(parts, room)
-    assert sorted(summary_ids_of(told)) == sorted(part.id for part in parts if isinstance(part, Choice))
+    assert sorted(summary_ids_of(told)) == sorted(part.whole.id for part in parts if isinstance(part, Choice))
     assert sum(gap.entry_count for gap in gaps_of(told)) == 10 * sum(isinstance(part, Gap) for part in parts)
     assert sum(item.entry_count for item in told if not isinstance(item, Gap)) == 10 * len(summary_ids_of(told))
     assert in_order(told) == told
