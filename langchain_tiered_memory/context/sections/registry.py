@@ -17,12 +17,12 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.extensions import ContextSection  # noqa: TC001 - read at the border
 from langchain_tiered_memory.settings import Settings  # noqa: TC001 - read at the border
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
+from langchain_tiered_memory.summaries.engine.extension_host import ExtensionCaller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from langchain_tiered_memory.summaries.engine.extension_calls import Report
+    from langchain_tiered_memory.summaries.engine.extension_host import Report
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", re.ASCII)
 

@@ -13,7 +13,7 @@ from langchain_tiered_memory.extensions import SectionQuestion, SectionText
 from langchain_tiered_memory.recall.search import search
 from langchain_tiered_memory.runs.file_list import accessed_files
 from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, Place, is_unchanged
-from langchain_tiered_memory.summaries.engine.extension_calls import Given
+from langchain_tiered_memory.summaries.engine.extension_host import Given
 from langchain_tiered_memory.summaries.rendering import section_block
 from langchain_tiered_memory.text.truncation import most_fitting
 from langchain_tiered_memory.types.contexts import Section

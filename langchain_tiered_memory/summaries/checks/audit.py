@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.marks import CODE, SAID, STILL_OPEN, TOOL_MARK, WAITING, date_of
+from langchain_tiered_memory.summaries.writers.extractive import line_of
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, is_call
-from langchain_tiered_memory.summaries.writers.extractive_render import line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import folded, identifiers, stated_in, states

@@ -8,11 +8,12 @@ anything.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.figure_sources import FigureSources, figure_sources, figures_in
 from langchain_tiered_memory.summaries.marks import NOTE, NOTED
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL
 from langchain_tiered_memory.text.sentences import pieces
@@ -20,6 +21,178 @@ from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+_NUMBER = re.compile(
+    r"(?<![\w.,])[+-]?(?P<digits>\d{1,15}(?:[,.\u00a0\u2009'\u2019]\d{1,15}){0,5})(?P<scale>[ -]?[A-Za-z]{1,9})?"
+)
+_POINT = re.compile(r"[.,]")
+_SPACED = re.compile("[\u00a0\u2009'\u2019]")
+_ANY_DIGITS = re.compile(r"\d{1,15}(?:[.,]\d{1,15}){0,5}")
+_SCALES = {
+    "k": 1e3, "thousand": 1e3, "m": 1e6, "mio": 1e6, "million": 1e6, "millions": 1e6, "bn": 1e9, "b": 1e9,
+    "billion": 1e9, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
+}  # fmt: skip
+_UNITS_TEXT = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+_TENS_TEXT = "twenty thirty forty fifty sixty seventy eighty ninety"
+_WRITTEN = {word: number for number, word in enumerate(_UNITS_TEXT.split())}
+_WRITTEN |= {word: 10 * number for number, word in enumerate(_TENS_TEXT.split(), 2)}
+_WRITTEN |= {"dozen": 12, "couple": 2, "half": 50, "quarter": 25, "third": 33, "hundred": 100, "thousand": 1000}
+_WORD = re.compile(r"[a-z]{3,9}")
+_HALF_DAY = re.compile(r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?[ \u00a0]?(?P<half>[ap])\.?m\b", re.IGNORECASE)
+_HOUR = re.compile(r"(?<!\d)(\d{1,2})[ \u00a0]?(?:[\u6642\u65f6\u70b9\u9ede\uc2dc]|Uhr\b|h\b)")
+"""An hour as many languages write it: whoever says three in the afternoon may be told as saying 15."""
+_HAN_DIGITS = {char: at for at, char in enumerate("\u3007\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d")}
+_HAN_DIGITS |= {"\u96f6": 0, "\u4e24": 2, "\u5169": 2}
+_HAN_TENS = {"\u5341": 10, "\u767e": 100, "\u5343": 1000}
+_HAN_MYRIADS = {"\u4e07": 10**4, "\u842c": 10**4, "\u4ebf": 10**8, "\u5104": 10**8}
+_HAN_NUMBER = re.compile(f"[{''.join((*_HAN_DIGITS, *_HAN_TENS, *_HAN_MYRIADS))}]{{1,16}}")
+_PAIRED = 64
+"""Of the distinct figures of all sources, the first so many are added, subtracted and divided with each other: of more,
+chance would explain anything."""
+_PERCENT = 100.0
+_NEAR = 1e-9
+_LEAST_ROWS = 2
+_LEAST_PAIRED = 10.0
+"""Smaller sums and counts are explained by anything, and are never judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureSources:
+    """Which figures some sources give reason to state: those that stand there, and those that follow from them.
+
+    A summary may round, add up, count, convert a date or a time, or write a number out: none of that is invented. So
+    what is asked is not whether a figure stands in the sources but whether nothing there explains it.
+    """
+
+    values: tuple[float, ...]
+    """In their order."""
+    derived: tuple[float, ...]
+    """Sums, differences, shares in percent, products with 60, 24, 7 and 12, in their order."""
+
+    def state(self, value: float) -> bool:
+        """Whether `value` itself stands there."""
+        return _near(self.values, value, _NEAR)
+
+    def explain(self, value: float, *, places: int) -> bool:
+        """Whether a source states `value`, or more exactly what it rounds, or two figures that it follows from.
+
+        `places` is the last significant place of `value` as a power of ten: 3 for 12,000, -1 for 4.5.
+        """
+        tolerance = 10.0**places / 2 + _NEAR
+        return _near(self.values, value, tolerance) or _near(self.derived, value, min(tolerance, 0.5 + _NEAR))
+
+
+def figure_sources(texts: Sequence[str], times: Sequence[float] = ()) -> FigureSources:
+    """What `texts` and the moments at which they were said (seconds since the epoch) give reason to state."""
+    values = dict.fromkeys(value for text in texts for value in _values(text))
+    for at in times:
+        moment = utc(at)
+        values |= dict.fromkeys(map(float, (moment.year, moment.month, moment.day, moment.hour, moment.minute)))
+    values |= dict.fromkeys((float(len(texts)),))
+    values |= dict.fromkeys(total for text in texts for total in _totals(text))
+    return FigureSources(tuple(sorted(values)), tuple(sorted(_derived(list(values)[:_PAIRED]))))
+
+
+def _totals(text: str) -> Iterator[float]:
+    """Sums of the columns of tables, and of all their columns: lines in a row that have as many figures each."""
+    rows: list[list[float]] = []
+    for line in (*text.splitlines(), ""):
+        row = [value for value, _ in (next(_readings(match["digits"])) for match in _NUMBER.finditer(line))]
+        if rows and len(row) != len(rows[0]):
+            if len(rows) >= _LEAST_ROWS:
+                columns = [sum(column) for column in zip(*rows, strict=True)]
+                yield from (*columns, sum(columns))
+            rows = []
+        if row:
+            rows.append(row)
+
+
+def figures_in(text: str) -> Iterator[tuple[float, int]]:
+    """The values of the numbers in `text`, each with its last significant place."""
+    for match in _NUMBER.finditer(text):
+        scale = _SCALES.get((match["scale"] or "").strip(" -").casefold(), 1.0)
+        for value, place in _readings(match["digits"]):
+            yield value * scale, place + (len(f"{scale:.0f}") - 1)
+
+
+def _values(text: str) -> Iterator[float]:
+    for match in _ANY_DIGITS.finditer(text):
+        for value, _ in _readings(match[0]):
+            yield value
+        for part in _POINT.split(match[0]):
+            yield float(part)
+    yield from (value for value, _ in figures_in(text))
+    for match in _HALF_DAY.finditer(text):
+        yield float(int(match["hour"]) % 12 + (12 if match["half"] in "pP" else 0))
+    for match in _HOUR.finditer(text):
+        yield float(int(match[1]) % 12 + 12)
+    for match in _HAN_NUMBER.finditer(text):
+        yield _han(match[0])
+    words = _WORD.findall(text.casefold())
+    written = [_WRITTEN.get(word) for word in words]
+    yield from (float(one) for one in written if one is not None)
+    for first, second in pairwise(written):
+        if first is not None and second is not None:
+            yield float(first * second if second >= _PERCENT else first + second)
+
+
+def _han(number: str) -> float:
+    """A number in Chinese characters, by place (twenty-one hundred) or digit by digit (two zero two six)."""
+    if all(char in _HAN_DIGITS for char in number):
+        return float("".join(str(_HAN_DIGITS[char]) for char in number))
+    total = section = digit = 0
+    for char in number:
+        if char in _HAN_DIGITS:
+            digit = _HAN_DIGITS[char]
+        elif char in _HAN_TENS:
+            section += (digit or 1) * _HAN_TENS[char]
+            digit = 0
+        else:
+            total += (section + digit or 1) * _HAN_MYRIADS[char]
+            section = digit = 0
+    return float(total + section + digit)
+
+
+def _readings(digits: str) -> Iterator[tuple[float, int]]:
+    """A number as either way of writing it reads: `1,234` may be a thousand, or one and a bit."""
+    plain = _SPACED.sub("", digits)
+    whole = _POINT.sub("", plain)
+    yield float(whole), _trailing_zeros(whole)
+    if len(_POINT.findall(plain)) == 1:
+        head, _, tail = plain.replace(",", ".").partition(".")
+        yield float(f"{head}.{tail}"), -len(tail)
+
+
+def _trailing_zeros(whole: str) -> int:
+    return len(whole) - len(whole.rstrip("0")) if whole.strip("0") else 0
+
+
+def _derived(values: Sequence[float]) -> Iterator[float]:
+    large = [value for value in values if value >= _LEAST_PAIRED]
+    total = 0.0
+    for place, one in enumerate(large):
+        total += one
+        yield total
+        yield from (one * factor for factor in (7, 12, 24, 60, 1000, 1024))
+        yield from (one / factor for factor in (7, 12, 24, 60, 1000, 1024))
+        for other in large[:place]:
+            yield one + other
+            yield abs(one - other)
+    for one in values:
+        for other in values:
+            if other > one > 0:
+                yield _PERCENT * one / other
+                yield _PERCENT * (other - one) / other
+
+
+def _near(ordered: Sequence[float], value: float, tolerance: float) -> bool:
+    at = bisect_left(ordered, value - tolerance)
+    return at < len(ordered) and ordered[at] <= value + tolerance
+
 
 _CLOSES = "]"
 _BETWEEN = "; "

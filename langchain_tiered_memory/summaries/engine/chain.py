@@ -1,4 +1,4 @@
-"""Fallback chain of the writers of one summary."""
+"""Who writes a summary: the fallback chain of the writers of one, and one call of a model for several."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, get_args
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.checks.soundness import Unsound
-from langchain_tiered_memory.summaries.engine.bounds import Pass
-from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, is_built_in_rules
-from langchain_tiered_memory.summaries.writers.jobs import Condensed, UnsoundSummaryError, with_spent
+from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, Pass, is_built_in_rules
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, Part, UnsoundSummaryError, with_spent
+from langchain_tiered_memory.summaries.writers.sections import COMPLETE
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
-    from langchain_tiered_memory.summaries.engine.extension_calls import Report
-    from langchain_tiered_memory.summaries.engine.extension_host import Extensions
+    from langchain_tiered_memory.summaries.engine.extension_host import Extensions, Report
+    from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import Tally
     from langchain_tiered_memory.summaries.engine.writers import Writers
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, PartAnswer
@@ -225,3 +226,250 @@ def _to_ask(candidates: Sequence[CondensationPlugin], part: GivenPart | None) ->
 def _last_reason(error: CondensationError, before: str) -> str:
     """Why the last answer was not taken, for the next request."""
     return error.refused[-1].why if error.refused else before
+
+
+LEAST_PARTS = 2
+"""Of one call: a single summary is asked for by the prompt that is made for one."""
+_TRUSTED_AFTER = 4
+"""Usable answers to as many parts as a model may be asked for, after which it is asked for one more."""
+_ANY = 2**31
+"""Parts of a call to a model that was never at a loss: how many there are is decided elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A job as hooks and prompt settings left it, and who wants it, in their order."""
+
+    job: CondenseJob
+    context: CondensationContext
+    candidates: tuple[CondensationPlugin, ...]
+
+    @property
+    def leader(self) -> CondenserPlugin | None:
+        """The built-in model that is the first choice, where this may be one of several in a call."""
+        first = self.candidates[0] if self.candidates else None
+        if not isinstance(first, CondenserPlugin) or first.together is None:
+            return None
+        # Instructions of a user's own are about one summary, and so are sections that must all stand there.
+        return first if self.job.instructions is None and self.job.strategy not in COMPLETE else None
+
+
+@dataclass(slots=True, kw_only=True)
+class Batches:
+    """Asks built-in models for several summaries at once. Safe for threads."""
+
+    writers: Writers
+    report: Report
+    now: Callable[[], float]
+    _lock: forks.Lock = field(default_factory=forks.Lock, init=False)
+    _most: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
+    """By model: the most parts of one call, where an answer to more had none that could be used; and answers to so many
+    that had."""
+
+    def written(
+        self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], *, standing: Standing | None = None
+    ) -> Flow[list[GivenPart | None]]:
+        """What one call gives for each of these, or a few; `None` for what has to be asked for alone.
+
+        What an answer that ended too soon lacks is asked for in another call; so is what could not be used, once, with
+        the reason, where that is more than one part. After an answer of which nothing can be used, the same is asked
+        for in halves; a model that cannot write two at a time is asked for one from then on.
+
+        The jobs come lower levels first; `below` has of each those of its sources (by id) that are among the others, as
+        places. `standing` is the last request of the session's agent, where it may be used.
+
+        Raises:
+            CondensationError: when no model answered; `retry_after_seconds` is set where none was at fault now.
+        """
+        given: list[GivenPart | None] = [None for _ in prepared]
+        spent = [Spent() for _ in prepared]
+        refused: dict[int, tuple[Refused, ...]] = {}
+        told_why: set[int] = set()
+        waiting = _together(prepared, below)
+        # Behind a request that a provider has in its cache, one is asked for as well as several are.
+        least = LEAST_PARTS if standing is None else 1
+        while len(waiting) >= least:
+            models = self._models(prepared[waiting[0]].candidates)
+            if not models:
+                break
+            most = self._most_of(models[0])
+            places = _in_hand(waiting, below, given)[:most]
+            if not places:
+                break
+            waiting = [place for place in waiting if place not in places]
+            if len(places) < least:
+                continue
+            try:
+                asked = _parts(prepared, below, places, given, refused)
+                plugin, answers, lost = yield from self._first_of(
+                    models, asked, standing, is_usual=not told_why.issuperset(places)
+                )
+            except CondensationError as error:
+                first = next((place for place, one in enumerate(given) if one is not None), None)
+                if first is None:
+                    raise with_spent(error, sum(spent, error.spent)) from error
+                # What came before is kept; the others are asked for alone, within breakers and bound.
+                given[first] = _with_more(given[first], error.spent)
+                break
+            spent[places[0]] += lost
+            if not answers:
+                continue  # one that is asked for alone
+            again = _to_ask_again(places, answers, refused, least=least)
+            told_why.update(again if any(answer.text for answer in answers) else ())
+            for place, answer in zip(places, answers, strict=True):
+                spent[place] += answer.spent
+                refused[place] = (*refused.get(place, ()), *answer.refused)
+                told = replace(answer, spent=spent[place], refused=refused[place])
+                given[place] = GivenPart(plugin=plugin, answer=told)
+            if again and (self._most_of(plugin) < len(places) or len(again) < len(places)):
+                waiting = again + waiting
+        return given
+
+    def _models(self, candidates: Sequence[CondensationPlugin]) -> list[CondenserPlugin]:
+        """The built-in models that are asked before anybody who writes one summary at a time."""
+        found: list[CondenserPlugin] = []
+        for plugin in candidates:
+            if is_built_in_rules(plugin):
+                continue  # what stands there already is by them
+            if (
+                not isinstance(plugin, CondenserPlugin)
+                or plugin.together is None
+                or self._most_of(plugin) < LEAST_PARTS
+            ):
+                break
+            found.append(plugin)
+        return found
+
+    def _first_of(
+        self, models: Sequence[CondenserPlugin], parts: Sequence[Part], standing: Standing | None, *, is_usual: bool
+    ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
+        """The first model that answers, what it says, and what those before it took."""
+        lost = Spent()
+        failure: CondensationError | None = None
+        closed: float | None = None
+        for plugin in models:
+            allowed = self.writers.enter(plugin, self.now())
+            if not isinstance(allowed, Pass):
+                closed = min(allowed, closed or allowed)
+                continue
+            if failure is not None:
+                said = f"{plugin.name} takes over: {failure}"
+                self.report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=failure.reason)
+            try:
+                answers = yield from self._asked(plugin, allowed, parts, standing, is_usual=is_usual)
+            except CondensationError as error:
+                if error.retry_after_seconds is not None:
+                    raise with_spent(error, lost + error.spent) from error
+                lost, failure = lost + error.spent, error
+                continue
+            return plugin, answers, lost
+        if failure is not None:
+            raise with_spent(failure, lost) from failure
+        said = f"every model failed again and again, and is left alone for {closed or 0:.0f} seconds"
+        raise CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=closed)
+
+    def _asked(
+        self,
+        plugin: CondenserPlugin,
+        given: Pass,
+        parts: Sequence[Part],
+        standing: Standing | None,
+        *,
+        is_usual: bool,
+    ) -> Flow[list[PartAnswer]]:
+        """One call; the model's breaker hears of it as a whole.
+
+        Unless it `is_usual`, it asks again for what was refused among others, and tells nothing of how many parts the
+        model can write.
+        """
+        with self.writers.breaks(plugin, given, self.now):
+            answers = yield from self.writers.write_together(plugin, parts, self.now, standing=standing)
+        usable = any(answer.text for answer in answers)
+        if is_usual and len(parts) >= LEAST_PARTS:  # a single one tells as little
+            with self._lock:
+                most, good = self._most.get(plugin.name, (_ANY, 0))
+                if not usable:
+                    self._most[plugin.name] = (len(parts) // 2, 0)
+                elif len(parts) >= most:
+                    self._most[plugin.name] = (most, good + 1) if good + 1 < _TRUSTED_AFTER else (most + 1, 0)
+        if usable:
+            self.writers.succeeded(plugin, given)
+        else:
+            self.writers.left(plugin, given)  # fewer are asked for next: that says whether it is at fault
+        return answers
+
+    def _most_of(self, plugin: CondenserPlugin) -> int:
+        """How many parts it is asked for in one call."""
+        with self._lock:
+            return self._most.get(plugin.name, (_ANY, 0))[0]
+
+
+def _in_hand(
+    waiting: Sequence[int], below: Sequence[Mapping[str, int]], given: Sequence[GivenPart | None]
+) -> list[int]:
+    """Those whose sources are written by now, or will be in the same call."""
+    chosen: list[int] = []
+    for place in waiting:
+        if all(under in chosen or _text_of(given[under]) for under in below[place].values()):
+            chosen.append(place)
+    return chosen
+
+
+def _text_of(given: GivenPart | None) -> str:
+    return given.answer.text if given is not None else ""
+
+
+def _with_more(given: GivenPart | None, spent: Spent) -> GivenPart | None:
+    """A part with what calls took beside it that gave nothing."""
+    return given and replace(given, answer=replace(given.answer, spent=given.answer.spent + spent))
+
+
+def _to_ask_again(
+    places: Sequence[int], answers: Sequence[PartAnswer], refused: Mapping[int, tuple[Refused, ...]], *, least: int
+) -> list[int]:
+    """What an answer that ended too soon lacks, or all of one that had nothing; and what could not be used, once.
+
+    A single part is asked for alone, with the reason.
+    """
+    if not any(answer.text for answer in answers):
+        return list(places)
+    given = list(zip(places, answers, strict=True))
+    ended = [place for place, answer in given if answer.cut_off]
+    wrong = [place for place, answer in given if not answer.text and not answer.cut_off and not refused.get(place)]
+    return sorted([*ended, *wrong]) if len(wrong) >= max(least, LEAST_PARTS) else ended
+
+
+def _together(prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]) -> list[int]:
+    """Places of those that one call may be asked for: of the same first choice, with all that stands below them."""
+    leader = prepared[0].leader if prepared else None
+    chosen: list[int] = []
+    if leader is None:
+        return chosen
+    for place, one in enumerate(prepared):
+        if one.leader is leader and all(under in chosen for under in below[place].values()):
+            chosen.append(place)
+    return chosen
+
+
+def _parts(
+    prepared: Sequence[Prepared],
+    below: Sequence[Mapping[str, int]],
+    places: Sequence[int],
+    given: Sequence[GivenPart | None],
+    refused: Mapping[int, tuple[Refused, ...]],
+) -> list[Part]:
+    """The parts of one call; what a call before it wrote stands in them as a source, and why it is asked again."""
+    order = {place: number for number, place in enumerate(places)}
+    parts: list[Part] = []
+    for place in places:
+        job, under = prepared[place].job, below[place]
+        before = {one: given[other] for one, other in under.items() if other not in order}
+        written = {one: part.answer for one, part in before.items() if part is not None and part.answer.text}
+        sources = tuple(
+            replace(one, text=written[one.id].text, tokens=written[one.id].tokens) if one.id in written else one
+            for one in job.sources
+        )
+        here = {one: order[other] for one, other in under.items() if other in order}
+        why = refused[place][-1].why if refused.get(place) else job.refused
+        parts.append(Part(job=replace(job, sources=sources, refused=why), below=here))
+    return parts

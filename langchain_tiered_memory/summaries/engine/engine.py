@@ -3,7 +3,7 @@
 It stands between `summaries/tree/condense.py` and the writers. The order: hooks may change the job and name a writer;
 each candidate in turn passes its circuit breaker, writes within the bound on model calls, and has its text seen by
 hooks, mended by the audit and judged by validators. What is not taken goes on to the next candidate. Whatever a user
-put in is called through `extension_calls.ExtensionCaller` and never breaks the turn.
+put in is called through `extension_host.ExtensionCaller` and never breaks the turn.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from langchain_tiered_memory.extensions import CondensationContext
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import CondensationSettings  # noqa: TC001 - read at the border
 from langchain_tiered_memory.summaries.checks.measures import built_in_validators, measures_of
-from langchain_tiered_memory.summaries.engine.batches import Batches, Prepared
-from langchain_tiered_memory.summaries.engine.chain import Chain
-from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Report
-from langchain_tiered_memory.summaries.engine.extension_host import Extensions, ViewExtensions
+from langchain_tiered_memory.summaries.engine.chain import Batches, Chain, Prepared
+from langchain_tiered_memory.summaries.engine.extension_host import ExtensionCaller, Extensions, Report, ViewExtensions
 from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, Tally, record_of
 from langchain_tiered_memory.summaries.engine.writers import (
     EXTRACTIVE_PRIORITY,

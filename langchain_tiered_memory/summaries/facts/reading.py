@@ -19,7 +19,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.clauses import stated_by, trimmed
 from langchain_tiered_memory.summaries.facts.frames import frame_of
 from langchain_tiered_memory.summaries.facts.signs import LEAST_WEIGHT
 from langchain_tiered_memory.summaries.facts.statements import (
@@ -28,7 +27,9 @@ from langchain_tiered_memory.summaries.facts.statements import (
     is_ask,
     named_in,
     read_clause,
+    stated_by,
     statement,
+    trimmed,
 )
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
 from langchain_tiered_memory.text import lexicon as cues

@@ -8,23 +8,236 @@ by kind.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.summaries.marks import RULES
+from langchain_tiered_memory.summaries.marks import (
+    OPEN,
+    REQUESTED,
+    RULES,
+    TOLD_REQUEST,
+    TOLD_USED,
+    TOOL_MARK,
+    date_of,
+    listed,
+    span_of,
+    unlisted,
+)
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
-from langchain_tiered_memory.summaries.writers.extractive_render import CONCISE, CONCISE_POINTS, Form, line_of
+from langchain_tiered_memory.summaries.writers.extractive_calls import USED, files_named, is_call, tool_named
 from langchain_tiered_memory.summaries.writers.extractive_sources import speakers_of, units_of
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth
+from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS, SectionForm
+from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.sentences import ASKS, STOPS
+from langchain_tiered_memory.text.statements import clause_cut
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
+    from langchain_tiered_memory.summaries.writers.ranking import Unit
     from langchain_tiered_memory.summaries.writers.sections import ItemKind
+
+
+_OVERVIEW_TOKENS = 60  # below this target there is room for a sentence or two, and the first of them is the headline
+_DATED_TOKENS, _DATED_TOKENS_ABOVE = 250, 160  # from here on there is room for the days
+_MAX_REQUEST_CHARS = 130
+_LEAST_BLANKS = 5  # of a request that is worth a headline
+_MAX_LISTED = 3
+
+
+def overview_of(job: CondenseJob, target: int, units: Sequence[Unit]) -> str:
+    """One sentence on work with tools: who asked for what first, and which tools were used on which files.
+
+    Empty for talk: a line that names its subjects would take the room of statements, and tell less. `units` are all
+    statements of the job. Above level 1 tools and files are those of the overviews below, and of the calls told there.
+    """
+    spoken = [unit for unit in units if not unit.speaker.startswith(TOOL_MARK) and unit.speaker != "system"]
+    calls, words = [unit.text for unit in spoken if is_call(unit)], [unit for unit in spoken if not is_call(unit)]
+    firsts = [source.text.partition("\n")[0] for source in job.sources] if job.level > 1 else []
+    below = [told for first in firsts if (told := TOLD_USED.search(first))]
+    if target < _OVERVIEW_TOKENS or not (calls or below):
+        return ""
+    people = (name for unit in words for name in (unit.asker, unit.speaker))
+    asker = next((name for name in people if name not in ("", "assistant")), "")
+    above = job.level > 1
+    told = TOLD_REQUEST.match(job.sources[0].text) if above else None
+    request = told["request"] if told else _request(words, asker)
+    used = Counter(one for told in below for one in unlisted(told["tools"])) + Counter(map(tool_named, calls))
+    named = Counter(one for told in below for one in unlisted(told["files"] or ""))
+    named += Counter(one for call in calls for one in files_named(call))
+    tools, files = ([name for name, _ in found.most_common(_MAX_LISTED)] for found in (used, named))
+    said = f"assistant {USED}{listed(tools)}" + (f" on {listed(files)}" if files else "")
+    if request and asker:
+        shown = clause_cut(request, most_chars=_MAX_REQUEST_CHARS).rstrip(".")
+        said = f"{_person(asker)} {REQUESTED} {shown}; the {said}"
+    else:
+        said = f"The {said}"
+    dated = target >= (_DATED_TOKENS_ABOVE if above else _DATED_TOKENS)
+    return f"{said}{f' ({span_of(job.first_at, job.last_at)})' if dated else ''}."
+
+
+def _request(words: Sequence[Unit], asker: str) -> str:
+    """What `asker` asks for first at some length; empty for nothing."""
+    asked = (unit.asked if unit.asker == asker else unit.text for unit in words if asker in (unit.asker, unit.speaker))
+    return next((one for one in asked if one.count(" ") >= _LEAST_BLANKS and _is_request(one)), "")
+
+
+def _is_request(text: str) -> bool:
+    low = cues.lowered(text)
+    return text.endswith(ASKS) or bool(cues.GOAL.search(low) or cues.IMPERATIVE.match(low) or cues.ORDER.match(low))
+
+
+def _person(name: str) -> str:
+    return {"user": "The user", "other": "The speaker"}.get(name, name)
+
+
+CONCISE = "concise"
+CONCISE_POINTS = 7
+"""The most statements of a concise summary: whoever asks for one wants to take it in at a glance."""
+
+_CONCISE_FORM = (
+    SectionForm("Key points", "", ("point", "decision", "progress", "technical", "overview")),
+    SectionForm("Open items", "", ("action", "open")),
+)
+_ENDED = (*STOPS, *(f"{stop}{close}" for stop in STOPS for close in "\"')\u201d"))
+_MAX_LINE_CHARS = 420  # of neighbours in one line: a longer one is a wall
+
+
+class Form:
+    """Puts chosen statements into the sections of a job's strategy, empty ones left out."""
+
+    def __init__(self, job: CondenseJob, target: int, units: Sequence[Unit]) -> None:
+        self._job = job
+        self._sections = _CONCISE_FORM if job.strategy == CONCISE else FORMS.get(job.strategy, FORMS["detailed"])
+        self._home = {kind: number for number, form in enumerate(self._sections) for kind in form.kinds}
+        self._flat = target < FLAT_TOKENS
+        self._overview = overview_of(job, target, units)
+
+    def written(self, units: Sequence[Unit]) -> str:
+        """The text of `units`, which are in the order of the job."""
+        blocks = [self._overview] if self._overview else []
+        units = [unit for unit in units if not self._is_told(unit)]
+        if self._flat:
+            return "\n".join([*blocks, *(line_of(run, marks_open=True) for run in _runs(units))])
+        homes = {self._home.get(unit.kind, 0) for unit in units}
+        for number, section in enumerate(self._sections):
+            mine = [unit for unit in units if self._home.get(unit.kind, 0) == number]
+            if mine:
+                alone = len(homes) == 1 and "point" in section.kinds
+                heading = [] if alone else [f"## {section.heading}"]  # alone, it would only repeat what it is
+                dated = number == 0 and self._job.strategy == "chronological"
+                blocks.append("\n".join([*heading, *(_by_day(mine, self._job) if dated else _bullets(mine))]))
+        return "\n".join(blocks)
+
+    def _is_told(self, unit: Unit) -> bool:
+        """Whether the overview tells it, as what was asked for."""
+        return unit.text.count(" ") >= _LEAST_BLANKS and unit.told.rstrip(".") in self._overview
+
+
+def _bullets(units: Sequence[Unit]) -> list[str]:
+    return [f"- {line_of(run)}" for run in _runs(units)]
+
+
+def _by_day(units: Sequence[Unit], job: CondenseJob) -> list[str]:
+    """Points in order of time, each day's under its date."""
+    lines: list[str] = []
+    ordered = sorted(units, key=lambda unit: (job.sources[unit.source].at, unit.source))
+    for day, mine in groupby(ordered, key=lambda unit: _day_of(unit, job)):
+        lines += [f"**{day}**", *_bullets(list(mine))]
+    return lines
+
+
+def _day_of(unit: Unit, job: CondenseJob) -> str:
+    """The day of a message; of a summary the day that it tells, else the last that it may be from."""
+    last = date_of(job.sources[unit.source].at)
+    return last if job.level == 1 else unit.day or f"up to {last}"
+
+
+def _runs(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """Neighbours by the same speaker in the same source, told in one line unless they need different dates."""
+    run: list[Unit] = []
+    chars = 0
+    for unit in units:
+        if run and not _goes_on(run, unit, chars):
+            yield run
+            run, chars = [], 0
+        run.append(unit)
+        chars += len(unit.text)
+    if run:
+        yield run
+
+
+def _goes_on(run: Sequence[Unit], unit: Unit, chars: int) -> bool:
+    last = run[-1]
+    if unit.speaker != last.speaker or unit.asked or last.text.endswith(ASKS) != unit.text.endswith(ASKS):
+        return False
+    if is_call(last) and is_call(unit):
+        return chars + len(unit.text) <= _MAX_LINE_CHARS
+    return (
+        (unit.source, unit.line) == (last.source, last.line)
+        and is_call(last) == is_call(unit)
+        and len(_dates([*run, unit])) <= 1
+        and chars + len(unit.text) <= _MAX_LINE_CHARS
+    )
+
+
+def _dates(run: Sequence[Unit]) -> set[str]:
+    return {unit.when for unit in run if unit.when}
+
+
+def line_of(run: Sequence[Unit], *, marks_open: bool = False) -> str:
+    """Statements of one speaker as one line, with the date that their words need and the question that they answer."""
+    first = run[0]
+    if not first.speaker:
+        return _told(run)
+    date = next(iter(sorted(_dates(run))), "")
+    if first.asked:
+        by = f"{first.speaker}, {date}" if date else first.speaker
+        # Between people who write at will, what comes next need not answer: it replies.
+        word = "Answer" if "assistant" in (first.speaker, first.asker) else "Reply"
+        return f"{first.asker} asked: {first.asked} {word} ({by}): {_told(run)}"
+    who = f"{first.speaker} ({date})" if date else first.speaker
+    asks = " asked" if first.text.endswith(ASKS) and not first.speaker.startswith(TOOL_MARK) else ""
+    mark = OPEN if marks_open and first.kind == "open" and asks else ""
+    return f"{mark}{who}{asks}: {_told(run)}"
+
+
+def _told(run: Sequence[Unit]) -> str:
+    if run[0].speaker.startswith(TOOL_MARK):
+        return _ended("; ".join(unit.text.rstrip(";,") for unit in run))
+    if is_call(run[0]):
+        return _ended("; ".join(_merged_calls([unit.text.rstrip(".") for unit in run])))
+    return " ".join(_ended(unit.text) for unit in run)
+
+
+def _merged_calls(calls: Sequence[str]) -> list[str]:
+    """Calls of one tool on several files as one."""
+    merged: list[str] = []
+    files: list[str] = []
+    before = ""
+    for call in calls:
+        head, _, file = call.partition(" on ")
+        is_plain = bool(file) and ": " not in call and "\u2026" not in call
+        if is_plain and head == before:
+            files.append(file)
+            merged[-1] = f"{head} on {listed(list(dict.fromkeys(files)))}"
+            continue
+        merged.append(call)
+        before, files = (head, [file]) if is_plain else ("", [])
+    return merged
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith(_ENDED) else f"{text.rstrip(':;,')}."
+
 
 _SLACK = 1.8  # sentences looked at beyond the target: the estimate of their tokens may be high
 _STRESS: dict[str, dict[ItemKind, float]] = {

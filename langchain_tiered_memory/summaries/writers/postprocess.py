@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.extensions import CondensationContext
     from langchain_tiered_memory.settings import CondensationSettings
-    from langchain_tiered_memory.summaries.engine.extension_calls import Report
-    from langchain_tiered_memory.summaries.engine.extension_host import Extensions
+    from langchain_tiered_memory.summaries.engine.extension_host import Extensions, Report
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 
 _HEADINGS = frozenset(section.heading.casefold() for form in FORMS.values() for section in form)

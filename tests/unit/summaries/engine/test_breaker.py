@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from langchain_tiered_memory.summaries.engine.bounds import CircuitBreaker, Pass, RateBound
+from langchain_tiered_memory.summaries.engine.writers import CircuitBreaker, Pass, RateBound
 
 FAILURES, SECONDS, LONGEST = 3, 60.0, 300.0
 
