@@ -13,22 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import (
-    ANSWER,
-    APPENDED,
-    CODE,
-    HEADING,
-    OVERVIEW,
-    REQUESTED,
-    RULES,
-    SAID,
-    SPOKEN,
-    TOOL_MARK,
-    WAITING,
-    names_subjects,
-    without_kept,
-    without_marks,
-)
+from langchain_tiered_memory.summaries import marks
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED
 from langchain_tiered_memory.summaries.writers.ranking import (
     REPORTED,
@@ -90,7 +75,7 @@ _MAX_LEANING_CHARS = 240
 def text_of(summary: Summary) -> str:
     """What a summary says in a view: of what rules wrote without a first line that only names subjects."""
     first, _, rest = summary.text.partition("\n")
-    return rest if rest and not _is_of_model(summary) and names_subjects(first) else summary.text
+    return rest if rest and not _is_of_model(summary) and marks.names_subjects(first) else summary.text
 
 
 def short_of(summary: Summary) -> str:
@@ -105,11 +90,11 @@ def short_of(summary: Summary) -> str:
 def _told_of(summary: Summary) -> str:
     """What a briefer form is made of."""
     text = text_of(summary)[:_MOST_CHARS]
-    return without_kept(text) if summary.level == 1 and _is_of_model(summary) else text
+    return marks.without_kept(text) if summary.level == 1 and _is_of_model(summary) else text
 
 
 def _is_of_model(summary: Summary) -> bool:
-    return summary.model not in (None, RULES) and not summary.by_rules
+    return summary.model not in (None, marks.RULES) and not summary.by_rules
 
 
 @read_once
@@ -249,12 +234,12 @@ def _heads_of(
     text: str, ranked: Callable[[Sequence[Told]], Iterable[int]], *, most_chars: int = _MOST_CHARS
 ) -> tuple[str, ...]:
     overview, told = read_told(text)
-    told = [one for one in told if not one.text.startswith(CODE)] or told
+    told = [one for one in told if not one.text.startswith(marks.CODE)] or told
     told = [replace(one, text=clause_cut(one.text, most_chars=most_chars)) for one in told]
     found = [told[place] for place in islice(ranked(told), _HEADS)]
     said = [" ".join(one.whole.split()) for one in sorted(found, key=lambda one: one.is_reported)]
     # Which tools were used on which files tells less than any words, and more than any call.
-    spoken = 0 if REQUESTED in overview else sum(not one.is_reported for one in found)
+    spoken = 0 if marks.REQUESTED in overview else sum(not one.is_reported for one in found)
     return tuple(one for one in (*said[:spoken], overview, *said[spoken:]) if one)
 
 
@@ -332,7 +317,7 @@ class Told:
     @property
     def is_reported(self) -> bool:
         """Whether it is a call, or what a tool printed."""
-        return self.text.startswith((TOOL_MARK, USED)) or (not self.label and self.text.startswith(WAITING))
+        return self.text.startswith((marks.TOOL_MARK, USED)) or (not self.label and self.text.startswith(marks.WAITING))
 
     @property
     def is_to_do(self) -> bool:
@@ -351,18 +336,18 @@ def read_told(text: str) -> tuple[str, list[Told]]:
     told: list[Told] = []
     kind: ItemKind = "point"
     above = ""
-    for number, line in enumerate(without_marks(text).splitlines()):
-        heading = HEADING.match(line)
+    for number, line in enumerate(marks.without_marks(text).splitlines()):
+        heading = marks.HEADING.match(line)
         if heading:
             # A bold line names a theme: what stands below it keeps its kind.
             if heading["marked"]:
                 above = heading["marked"].strip(" :")
                 kind = kind_of_heading(above) or "point"
-        elif APPENDED.match(line):
-            still_open = line.partition(SAID)[0].strip() if not line.startswith((SAID, TOOL_MARK)) else ""
-            if still_open:
+        elif marks.APPENDED.match(line):
+            still_open = line.partition(marks.SAID)[0].strip()
+            if still_open and not line.startswith(marks.TOOL_MARK):
                 told.append(Told(still_open, "", number, "open"))
-        elif not number and OVERVIEW.match(line):
+        elif not number and marks.OVERVIEW.match(line):
             overview.append(_SPAN_AT_END.sub(".", line))
         elif kind == "overview" and not told and sum(map(len, overview)) < _MAX_OVERVIEW_CHARS // 2:
             overview += (piece.text for piece in pieces(line)[:1])
@@ -376,22 +361,22 @@ def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
     mark = MARK_OF_LINE.match(line)
     bullet = f"{mark[0].strip()} " if mark else ""
     rest = line[mark.end() :].strip() if mark else line.strip()
-    if rest.startswith(TOOL_MARK):
+    if rest.startswith(marks.TOOL_MARK):
         yield Told(clause_cut(rest, most_chars=_MAX_PAIR_CHARS), "", number, "technical", bullet)
         return
     label, question = "", list[str]()
-    spoken = SPOKEN.match(rest)
+    spoken = marks.SPOKEN.match(rest)
     asks = False
     if spoken:
         label, rest, asks = spoken[0].rstrip() + " ", rest[spoken.end() :], bool(spoken["asked"])
     for text in [clause_cut(rest, most_chars=_MAX_PAIR_CHARS)] if rest.startswith(USED) else sentences_of(rest):
-        answer = ANSWER.match(text)
+        answer = marks.ANSWER.match(text)
         if answer is None:
             if asks:
                 question.append(text)
             else:  # one that begins with a subject of its own has no other; what a role says has its speaker
                 is_said = label.startswith(_BY_ROLE)
-                begins = not is_said and SPOKEN.match(text) is not None and not rest.startswith(text)
+                begins = not is_said and marks.SPOKEN.match(text) is not None and not rest.startswith(text)
                 is_advice = label.startswith(_ASSISTANT)
                 yield Told(text, "" if begins else label, number, kind, bullet, is_advice=is_advice)
             continue

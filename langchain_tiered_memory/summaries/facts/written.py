@@ -14,20 +14,11 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries import marks
 from langchain_tiered_memory.summaries.facts.reading import SPEAKERS, fact_stated
 from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
-from langchain_tiered_memory.summaries.marks import (
-    HEADING,
-    NOTE,
-    SAID,
-    STILL_OPEN,
-    TOOL_MARK,
-    instead_of,
-    is_kept,
-    without_marks,
-)
 from langchain_tiered_memory.summaries.resolutions import MARK_OF_LINE, sentences_of
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import folded, identifiers
@@ -153,29 +144,29 @@ def _lines(text: str) -> Iterator[_Line]:
     for line in text.splitlines():
         if _FENCE.match(line):
             is_code = not is_code
-        heading = HEADING.match(line)
+        heading = marks.HEADING.match(line)
         if heading:
             kind = (kind_of_heading(heading["marked"]) or "point") if heading["marked"] else kind
             continue
         mark = MARK_OF_LINE.match(line)
-        said = (line[mark.end() :] if mark else line).strip().removeprefix(SAID)
-        unmarked = without_marks(said)
-        by_tool = unmarked.startswith(TOOL_MARK)
-        if is_code or not unmarked or unmarked.startswith(STILL_OPEN):
+        said = (line[mark.end() :] if mark else line).strip().removeprefix(marks.SAID)
+        unmarked = marks.without_marks(said)
+        by_tool = unmarked.startswith(marks.TOOL_MARK)
+        if is_code or not unmarked or unmarked.startswith(marks.STILL_OPEN):
             continue
-        if by_tool and not (is_kept(said) or instead_of(said)):
+        if by_tool and not (marks.is_kept(said) or marks.instead_of(said)):
             continue
-        if kind == "overview" and mark is None and not is_kept(said):
+        if kind == "overview" and mark is None and not marks.is_kept(said):
             continue
         is_below = mark is not None and line[:1] in " \t"
-        plain = "" if NOTE in unmarked else unmarked.removeprefix(TOOL_MARK).strip()
+        plain = "" if marks.NOTE in unmarked else unmarked.removeprefix(marks.TOOL_MARK).strip()
         whole = f"{lead} {plain}" if is_below and lead else plain
         if not is_below:
             lead = plain if plain.endswith(":") else ""
         if not any(map(str.isalnum, plain)) or plain.endswith(":"):
             continue
         for one in (whole,) if len(whole) <= _MAX_CHARS else tuple(sentences_of(whole)):
-            yield _Line(one, kind, is_kept(said), by_tool, instead_of(said))
+            yield _Line(one, kind, marks.is_kept(said), by_tool, marks.instead_of(said))
 
 
 def stated_in(prose: str, facts: Sequence[Fact]) -> list[bool]:

@@ -14,18 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.summaries.marks import (
-    OPEN,
-    REQUESTED,
-    RULES,
-    TOLD_REQUEST,
-    TOLD_USED,
-    TOOL_MARK,
-    date_of,
-    listed,
-    span_of,
-    unlisted,
-)
+from langchain_tiered_memory.summaries import marks
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, files_named, is_call, tool_named
 from langchain_tiered_memory.summaries.writers.extractive_sources import speakers_of, units_of
@@ -59,29 +48,29 @@ def overview_of(job: CondenseJob, target: int, units: Sequence[Unit]) -> str:
     Empty for talk: a line that names its subjects would take the room of statements, and tell less. `units` are all
     statements of the job. Above level 1 tools and files are those of the overviews below, and of the calls told there.
     """
-    spoken = [unit for unit in units if not unit.speaker.startswith(TOOL_MARK) and unit.speaker != "system"]
+    spoken = [unit for unit in units if not unit.speaker.startswith(marks.TOOL_MARK) and unit.speaker != "system"]
     calls, words = [unit.text for unit in spoken if is_call(unit)], [unit for unit in spoken if not is_call(unit)]
     firsts = [source.text.partition("\n")[0] for source in job.sources] if job.level > 1 else []
-    below = [told for first in firsts if (told := TOLD_USED.search(first))]
+    below = [told for first in firsts if (told := marks.TOLD_USED.search(first))]
     if target < _OVERVIEW_TOKENS or not (calls or below):
         return ""
     people = (name for unit in words for name in (unit.asker, unit.speaker))
     asker = next((name for name in people if name not in ("", "assistant")), "")
     above = job.level > 1
-    told = TOLD_REQUEST.match(job.sources[0].text) if above else None
+    told = marks.TOLD_REQUEST.match(job.sources[0].text) if above else None
     request = told["request"] if told else _request(words, asker)
-    used = Counter(one for told in below for one in unlisted(told["tools"])) + Counter(map(tool_named, calls))
-    named = Counter(one for told in below for one in unlisted(told["files"] or ""))
+    used = Counter(one for told in below for one in marks.unlisted(told["tools"])) + Counter(map(tool_named, calls))
+    named = Counter(one for told in below for one in marks.unlisted(told["files"] or ""))
     named += Counter(one for call in calls for one in files_named(call))
     tools, files = ([name for name, _ in found.most_common(_MAX_LISTED)] for found in (used, named))
-    said = f"assistant {USED}{listed(tools)}" + (f" on {listed(files)}" if files else "")
+    said = f"assistant {USED}{marks.listed(tools)}" + (f" on {marks.listed(files)}" if files else "")
     if request and asker:
         shown = clause_cut(request, most_chars=_MAX_REQUEST_CHARS).rstrip(".")
-        said = f"{_person(asker)} {REQUESTED} {shown}; the {said}"
+        said = f"{_person(asker)} {marks.REQUESTED} {shown}; the {said}"
     else:
         said = f"The {said}"
     dated = target >= (_DATED_TOKENS_ABOVE if above else _DATED_TOKENS)
-    return f"{said}{f' ({span_of(job.first_at, job.last_at)})' if dated else ''}."
+    return f"{said}{f' ({marks.span_of(job.first_at, job.last_at)})' if dated else ''}."
 
 
 def _request(words: Sequence[Unit], asker: str) -> str:
@@ -157,7 +146,7 @@ def _by_day(units: Sequence[Unit], job: CondenseJob) -> list[str]:
 
 def _day_of(unit: Unit, job: CondenseJob) -> str:
     """The day of a message; of a summary the day that it tells, else the last that it may be from."""
-    last = date_of(job.sources[unit.source].at)
+    last = marks.date_of(job.sources[unit.source].at)
     return last if job.level == 1 else unit.day or f"up to {last}"
 
 
@@ -205,13 +194,13 @@ def line_of(run: Sequence[Unit], *, marks_open: bool = False) -> str:
         word = "Answer" if "assistant" in (first.speaker, first.asker) else "Reply"
         return f"{first.asker} asked: {first.asked} {word} ({by}): {_told(run)}"
     who = f"{first.speaker} ({date})" if date else first.speaker
-    asks = " asked" if first.text.endswith(ASKS) and not first.speaker.startswith(TOOL_MARK) else ""
-    mark = OPEN if marks_open and first.kind == "open" and asks else ""
+    asks = " asked" if first.text.endswith(ASKS) and not first.speaker.startswith(marks.TOOL_MARK) else ""
+    mark = marks.OPEN if marks_open and first.kind == "open" and asks else ""
     return f"{mark}{who}{asks}: {_told(run)}"
 
 
 def _told(run: Sequence[Unit]) -> str:
-    if run[0].speaker.startswith(TOOL_MARK):
+    if run[0].speaker.startswith(marks.TOOL_MARK):
         return _ended("; ".join(unit.text.rstrip(";,") for unit in run))
     if is_call(run[0]):
         return _ended("; ".join(_merged_calls([unit.text.rstrip(".") for unit in run])))
@@ -228,7 +217,7 @@ def _merged_calls(calls: Sequence[str]) -> list[str]:
         is_plain = bool(file) and ": " not in call and "\u2026" not in call
         if is_plain and head == before:
             files.append(file)
-            merged[-1] = f"{head} on {listed(list(dict.fromkeys(files)))}"
+            merged[-1] = f"{head} on {marks.listed(list(dict.fromkeys(files)))}"
             continue
         merged.append(call)
         before, files = (head, [file]) if is_plain else ("", [])
@@ -267,7 +256,7 @@ class ExtractiveCondenser:
     @property
     def name(self) -> str:
         """Who signs the summaries."""
-        return RULES
+        return marks.RULES
 
     def condense(self, job: CondenseJob) -> Flow[Condensed]:
         """The sentences of `job` that tell most, within its target."""

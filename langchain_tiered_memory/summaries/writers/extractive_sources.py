@@ -8,20 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import (
-    ANSWER,
-    APPENDED,
-    CODE,
-    DAY_LINE,
-    OVERVIEW,
-    SPAN,
-    SPOKEN,
-    STILL_OPEN,
-    TOOL_MARK,
-    WAITING,
-    date_of,
-    without_marks,
-)
+from langchain_tiered_memory.summaries import marks
 from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
 from langchain_tiered_memory.summaries.writers.ranking import (
@@ -67,7 +54,7 @@ def units_of_summary(source: SourceText, index: int, participants: Sequence[str]
     """
     waiting: Unit | None = None
     for unit, answers, asks_on in _read(source, index, {*participants, *_ROLES}):
-        if unit.kind == "open" and unit.text.startswith(WAITING) and not is_last:
+        if unit.kind == "open" and unit.text.startswith(marks.WAITING) and not is_last:
             continue
         if asks_on and waiting:
             waiting = replace(waiting, text=f"{waiting.text} {unit.text}")
@@ -94,25 +81,25 @@ def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Uni
     line = 0
     skipped = asking = calling = False
     for place, (day, item) in enumerate(_dated_items(source.text)):
-        is_overview = place == 0 and OVERVIEW.match(source.text.partition("\n")[0]) is not None
+        is_overview = place == 0 and marks.OVERVIEW.match(source.text.partition("\n")[0]) is not None
         skipped = is_overview or (skipped and item.follows)
-        if skipped or SPAN.match(item.text) or (calling and item.follows):  # a command may have dots in it
+        if skipped or marks.SPAN.match(item.text) or (calling and item.follows):  # a command may have dots in it
             continue
         text, answers, line = item.text, False, line + (not item.follows)
         asks_on = asking = asking and item.follows
-        if not (item.follows and speaker.startswith(TOOL_MARK)):  # a tool may imitate a speaker within its line
-            spoken = SPOKEN.match(text)
-            answer = ANSWER.match(text) if item.follows else None
+        if not (item.follows and speaker.startswith(marks.TOOL_MARK)):  # a tool may imitate a speaker within its line
+            spoken = marks.SPOKEN.match(text)
+            answer = marks.ANSWER.match(text) if item.follows else None
             if answer and answer["speaker"] in known:
                 speaker, when, text, answers = answer["speaker"], answer["when"] or "", text[answer.end() :], True
                 asking = asks_on = False
-            elif spoken and (spoken["speaker"] in known or spoken["speaker"].startswith(TOOL_MARK)):
+            elif spoken and (spoken["speaker"] in known or spoken["speaker"].startswith(marks.TOOL_MARK)):
                 speaker, when, text = spoken["speaker"], spoken["when"] or "", text[spoken.end() :]
                 asking = bool(spoken["asked"])
                 asks_on = False
             elif not item.follows:
                 speaker = when = ""
-        is_tool, calling = speaker.startswith(TOOL_MARK), text.startswith(USED)
+        is_tool, calling = speaker.startswith(marks.TOOL_MARK), text.startswith(USED)
         kind: ItemKind = "technical" if is_tool else item.kind
         for said in text.split(_TOOL_SEPARATOR) if is_tool else [plain(text)]:
             if any(char.isalnum() for char in said):
@@ -121,17 +108,17 @@ def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Uni
 
 def _without_lead(item: Item) -> Item:
     """An item without the words of ours by which an audit appended it."""
-    lead = APPENDED.match(item.text)
+    lead = marks.APPENDED.match(item.text)
     if lead is None:
         return item
-    mark = f"{TOOL_MARK} " if lead[0].startswith(TOOL_MARK) else ""
-    kind: ItemKind = "open" if lead[0].startswith(STILL_OPEN) else "point"
+    mark = f"{marks.TOOL_MARK} " if lead[0].startswith(marks.TOOL_MARK) else ""
+    kind: ItemKind = "open" if lead[0].startswith(marks.STILL_OPEN) else "point"
     return replace(item, text=f"{mark}{item.text[lead.end() :]}", kind=kind)
 
 
 def _dated_items(text: str) -> Iterator[tuple[str, Item]]:
     """Items with the day that they stand under, in a chronological summary."""
-    before, *dated = DAY_LINE.split(without_marks(text))
+    before, *dated = marks.DAY_LINE.split(marks.without_marks(text))
     for day, block in zip(["", *dated[::2]], [before, *dated[1::2]], strict=True):
         for item in read_items(block):
             yield day, _without_lead(item)
@@ -140,9 +127,9 @@ def _dated_items(text: str) -> Iterator[tuple[str, Item]]:
 def speakers_of(texts: Iterable[str]) -> tuple[str, ...]:
     """Names that our summaries quote by: they stand before a day or `asked`, or begin several lines."""
     found: Counter[str] = Counter()
-    for line in (line for text in texts for line in text.splitlines() if not OVERVIEW.match(line)):
-        said = SPOKEN.match(_BULLET.sub("", line, count=1))
-        if said is not None and said["speaker"] not in _ROLES and not said["speaker"].startswith(TOOL_MARK):
+    for line in (line for text in texts for line in text.splitlines() if not marks.OVERVIEW.match(line)):
+        said = marks.SPOKEN.match(_BULLET.sub("", line, count=1))
+        if said is not None and said["speaker"] not in _ROLES and not said["speaker"].startswith(marks.TOOL_MARK):
             found[said["speaker"]] += 1 + bool(said["when"] or said["asked"])
     return tuple(name for name, times in found.items() if times > 1)
 
@@ -177,7 +164,7 @@ def units_of(job: CondenseJob) -> Iterator[Unit]:
     told = set[tuple[str, bool]]()
     made = _of_messages(job.sources) if job.level == 1 else _of_summaries(job)
     for source, unit in made:
-        key = (unit.text.casefold(), unit.speaker.startswith(TOOL_MARK))  # a person's word is not a tool's
+        key = (unit.text.casefold(), unit.speaker.startswith(marks.TOOL_MARK))  # a person's word is not a tool's
         if key in told and not unit.asked:
             continue
         told.add(key)
@@ -188,14 +175,14 @@ def _of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
     """The statements of summaries that tell something alone, with the day that they were said on where it is known."""
     last = len(job.sources) - 1
     has_assistant = "assistant" in job.participants or any("assistant: " in source.text for source in job.sources)
-    is_long = date_of(job.first_at) != date_of(job.last_at)
+    is_long = marks.date_of(job.first_at) != marks.date_of(job.last_at)
     read = [
         (source, unit)
         for index, source in enumerate(job.sources)
         if source.same_as is None and source.text
         for unit in units_of_summary(source, index, job.participants, is_last=index == last)
     ]
-    works = any(unit.speaker.startswith(TOOL_MARK) or is_call(unit) for _, unit in read)
+    works = any(unit.speaker.startswith(marks.TOOL_MARK) or is_call(unit) for _, unit in read)
     advice = advice_share([unit.speaker == "assistant" for _, unit in read], works=works)
     made = [
         (source, _weighed(unit, unit.day if is_long else "", has_assistant=has_assistant, advice=advice))
@@ -212,7 +199,7 @@ def _weighed(unit: Unit, day: str, *, has_assistant: bool, advice: float) -> Uni
     advised = unit.speaker == "assistant"
     weight = unit.weight * telling(unit.text) * (advice if advised else 1.0)
     kind = unit.kind
-    if unit.speaker.startswith(TOOL_MARK) or (is_call(unit) and kind != "open"):
+    if unit.speaker.startswith(marks.TOOL_MARK) or (is_call(unit) and kind != "open"):
         weight *= REPORTED
     elif has_assistant and not advised:
         weight *= _WANTED_WEIGHT  # what somebody wants outlasts what was advised
@@ -226,7 +213,8 @@ def _weighed(unit: Unit, day: str, *, has_assistant: bool, advice: float) -> Uni
 
 def _is_spoken(unit: Unit) -> bool:
     """Whether a statement is what somebody said in words: no call, no code, nothing that is open."""
-    return unit.kind != "open" and not unit.text.startswith((CODE, USED)) and not unit.speaker.startswith(TOOL_MARK)
+    by_tool = unit.speaker.startswith(marks.TOOL_MARK)
+    return unit.kind != "open" and not by_tool and not unit.text.startswith((marks.CODE, USED))
 
 
 def _tells_alone(unit: Unit) -> bool:
@@ -289,9 +277,9 @@ def _last_question(units: Sequence[Unit]) -> int | None:
     """The question that a message ends with; code may stand behind it."""
     for place in reversed(range(len(units))):
         unit = units[place]
-        if unit.text.startswith(CODE):
+        if unit.text.startswith(marks.CODE):
             continue
-        asks = unit.text.endswith(ASKS) and not unit.asked and not unit.speaker.startswith(TOOL_MARK)
+        asks = unit.text.endswith(ASKS) and not unit.asked and not unit.speaker.startswith(marks.TOOL_MARK)
         return place if asks and len(unit.text) < 2 * _MAX_QUESTION_CHARS else None
     return None
 
@@ -299,7 +287,7 @@ def _last_question(units: Sequence[Unit]) -> int | None:
 def _first_answer(units: Sequence[Unit]) -> int | None:
     """The first statement of a message that answers: no tool's, no question, none that only says that one comes."""
     for place, unit in enumerate(units[:4]):
-        if unit.text.endswith(ASKS) or unit.text.startswith((CODE, USED)):
+        if unit.text.endswith(ASKS) or unit.text.startswith((marks.CODE, USED)):
             return None
         if not unit.text.endswith(":"):
             return place
@@ -307,7 +295,7 @@ def _first_answer(units: Sequence[Unit]) -> int | None:
 
 
 def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
-    date = date_of(source.at)
+    date = marks.date_of(source.at)
     speaker = speaker_label(source.speaker, source.role)
     text, calls, written = split_calls(source.text) if source.role == "assistant" else (source.text, [], [])
     is_tool = source.role == "tool"
@@ -319,7 +307,7 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
         if one.is_code:
             block = "\n".join(one.text.splitlines()[1:-1])
             if quoted := _quoted_code(block):
-                yield replace(code, text=f"{CODE}`{quoted}`")
+                yield replace(code, text=f"{marks.CODE}`{quoted}`")
             continue
         shown = _shortened(one.text)
         if not any(char.isalnum() for char in shown):
@@ -333,7 +321,7 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
     yield from (replace(code, text=call, weight=_CALL_WEIGHT) for call in calls)
     for document in written[:_MAX_WRITTEN]:
         if quoted := _quoted_code(document):
-            yield replace(code, text=f"{CODE}`{quoted}`")
+            yield replace(code, text=f"{marks.CODE}`{quoted}`")
 
 
 def _message_kind(text: str, source: SourceText) -> ItemKind:
@@ -354,7 +342,7 @@ def _quoted_code(block: str) -> str:
 
 def _shortened(text: str) -> str:
     """A sentence that is too long to keep whole, around its first cue or from its start."""
-    if len(text) < MAX_CHARS or text.startswith((CODE, USED)):
+    if len(text) < MAX_CHARS or text.startswith((marks.CODE, USED)):
         return text
     text = " ".join(text.split())
     low = cues.lowered(text[:_MAX_CUE_CHARS])
