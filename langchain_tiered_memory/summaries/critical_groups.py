@@ -7,6 +7,7 @@ so each false mark costs room in all of them.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import UnknownMessageError
@@ -16,7 +17,7 @@ from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.sentences import ASKS, sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from langchain_tiered_memory.types.records import Entry, Group
 
@@ -134,17 +135,12 @@ def _tools_of(group: Group) -> dict[str, str]:
     """The tool that each call of a group asks for, where its results do not name it themselves."""
     if all(entry.name for entry in group.entries if entry.role == "tool"):
         return {}
-    return dict(_calls(group))
-
-
-def _calls(group: Group) -> Iterator[tuple[str, str]]:
+    found: dict[str, str] = {}
     for entry in group.entries:
         if entry.calls:
-            try:
-                requested = requested_calls(decode(entry.payload))
-            except UnknownMessageError:
-                continue
-            yield from ((call.id, call.name) for call in requested if call.id)
+            with suppress(UnknownMessageError):
+                found |= {call.id: call.name for call in requested_calls(decode(entry.payload)) if call.id}
+    return found
 
 
 def _ends(text: str, most: int) -> str:

@@ -119,8 +119,7 @@ def history_block(
         parts.append(neutralised(tasks))
     if follows:
         parts.append(follows)
-    body = "\n\n".join(parts)
-    return f"<{HISTORY_TAG}>\n{HISTORY_NOTE}\n\n{body}\n</{HISTORY_TAG}>"
+    return notice_block("\n\n".join(parts))
 
 
 def follows_line(first: Entry, *, led_by: Sequence[Entry] = ()) -> str:
@@ -139,9 +138,9 @@ def parts_block(parts: str) -> str:
     return f"<{HISTORY_TAG}>\n{PARTS_NOTE}\n\n{parts}\n</{HISTORY_TAG}>"
 
 
-def notice_block(line: str) -> str:
-    """A line of ours on what is not shown, where no other part of the history stands."""
-    return f"<{HISTORY_TAG}>\n{HISTORY_NOTE}\n\n{line}\n</{HISTORY_TAG}>"
+def notice_block(told: str) -> str:
+    """The record of older history; or a line of ours on what is not shown, where no other part of it stands."""
+    return f"<{HISTORY_TAG}>\n{HISTORY_NOTE}\n\n{told}\n</{HISTORY_TAG}>"
 
 
 def pins_block(pinned: Sequence[tuple[Entry, str]], left_out: Sequence[Entry] = ()) -> str:

@@ -147,11 +147,8 @@ class BuiltInValidator:
 
     name: str
     reason: FailureReason
-    judge: Callable[[CondenseJob, str], Verdict]
-
-    def validate(self, job: CondenseJob, text: str) -> Verdict:
-        """Whether `text` may stand for the sources of `job`."""
-        return self.judge(job, text)
+    validate: Callable[[CondenseJob, str], Verdict]
+    """Whether a text may stand for the sources of a job."""
 
 
 def built_in_validators(

@@ -125,8 +125,8 @@ class Chain:
                 job = replace(job, refused=_last_reason(error, job.refused))
         for place, plugin in _to_ask(candidates, part):
             stands_in = place > 0 and is_built_in_rules(plugin)
-            if stands_in and self._may_not_stand_in(job, tried):
-                continue
+            if stands_in and (job.remake or (tried.asked_model and job.attempt < self.attempts)):
+                continue  # a text is there, or the models are asked again later
             given = self.writers.enter(plugin, self.now())
             if not isinstance(given, Pass):
                 tried.closed_seconds = min(given, tried.closed_seconds or given)
@@ -150,10 +150,6 @@ class Chain:
         if stopgap is not None:
             return stopgap
         raise tried.error() from tried.failure
-
-    def _may_not_stand_in(self, job: CondenseJob, tried: _Tried) -> bool:
-        """Whether rules have to leave a job to the models: a text is there, or they are asked again later."""
-        return job.remake or (tried.asked_model and job.attempt < self.attempts)
 
     def _stopgap(
         self, tried: _Tried, job: CondenseJob, context: CondensationContext

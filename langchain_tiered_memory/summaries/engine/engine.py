@@ -20,7 +20,7 @@ from langchain_tiered_memory.settings import CondensationSettings  # noqa: TC001
 from langchain_tiered_memory.summaries.checks.measures import built_in_validators, measures_of
 from langchain_tiered_memory.summaries.engine.chain import Batches, Chain, Prepared
 from langchain_tiered_memory.summaries.engine.extension_host import ExtensionCaller, Extensions, Report, ViewExtensions
-from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, Tally, record_of
+from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, Tally
 from langchain_tiered_memory.summaries.engine.writers import (
     EXTRACTIVE_PRIORITY,
     MODEL_PRIORITY,
@@ -374,7 +374,7 @@ class CondensationEngine:
     def _failed(self, prepared: Prepared, error: CondensationError) -> None:
         context = prepared.context
         self._tally.add("failed", why=error.reason)
-        self._tally.note(record_of(context, reason=error.reason, error=str(error)))
+        self._tally.note(context, reason=error.reason, error=str(error))
         self._extensions.tell("on_condensation_failure", context, error.reason, str(error))
 
     def _taken(self, prepared: Prepared, condensed: Condensed, by: CondensationPlugin) -> Condensed:
@@ -384,15 +384,13 @@ class CondensationEngine:
         wanted = self._settings.validation.metrics
         measures = measures_of(job, condensed.text, wanted, embed=self._vectors) if wanted else {}
         self._tally.note(
-            record_of(
-                context,
-                writer=by.name,
-                tokens=condensed.tokens,
-                degraded=condensed.degraded,
-                reason=condensed.reason,
-                error=condensed.error,
-                measures=measures,
-            )
+            context,
+            writer=by.name,
+            tokens=condensed.tokens,
+            degraded=condensed.degraded,
+            reason=condensed.reason,
+            error=condensed.error,
+            measures=measures,
         )
         self._extensions.tell("on_condensation_success", context, condensed)
         return condensed

@@ -248,7 +248,7 @@ class Extensions:
 
     def before(self, job: CondenseJob, context: CondensationContext) -> CondenseJob:
         """The job as the hooks leave it, one after the other."""
-        for hook in self._asked("before_condensation"):
+        for hook in self.hooks_with("before_condensation"):
             call = partial(hook.before_condensation, job, context)
             job = self._of(hook, "before_condensation", context, call, partial(_job_like, job), otherwise=job)
         return job
@@ -259,7 +259,7 @@ class Extensions:
         def named(answer: object) -> str | None:
             return "" if answer is None else str(answer) if answer in candidates else None
 
-        for hook in self._asked("select_strategy"):
+        for hook in self.hooks_with("select_strategy"):
             call = partial(hook.select_strategy, context, candidates)
             if name := self._of(hook, "select_strategy", context, call, named, otherwise=""):
                 return name
@@ -272,10 +272,6 @@ class Extensions:
         call = partial(hook.after_condensation, job, condensed, context)
         accept = partial(rewritten, before=condensed)
         return self._of(hook, "after_condensation", context, call, accept, otherwise=condensed)
-
-    def after_hooks(self) -> list[CondensationHook]:
-        """Those that may rewrite a text."""
-        return self._asked("after_condensation")
 
     def instructed(self, job: CondenseJob, context: CondensationContext) -> CondenseJob:
         """The job with the instructions that the settings have for its strategy, or the generator writes."""
@@ -336,7 +332,8 @@ class Extensions:
             session_id=context.session_id,
         )
 
-    def _asked(self, method: str) -> list[CondensationHook]:
+    def hooks_with(self, method: str) -> list[CondensationHook]:
+        """Those that override `method`, where hooks are called at all."""
         if not self._settings.monitoring.hooks:
             return []
         return [hook for hook in self.hooks if _overrides(hook, CondensationHook, method)]

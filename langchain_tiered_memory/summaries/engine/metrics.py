@@ -80,19 +80,6 @@ class CondensationRecord:
     """By the names in `condensation.validation.metrics`; what could not be measured is left out."""
 
 
-def record_of(context: CondensationContext, **became: Any) -> CondensationRecord:  # noqa: ANN401 - fields of the record
-    """What became of one attempt."""
-    return CondensationRecord(
-        at=context.at,
-        session_id=context.session_id,
-        level=context.level,
-        strategy=context.strategy,
-        attempt=context.attempt,
-        source_tokens=context.source_tokens,
-        **became,
-    )
-
-
 class Tally:
     """Counts as the engine goes, by what happened, to which writer, and why; keeps the last attempts. For threads."""
 
@@ -106,8 +93,17 @@ class Tally:
         with self._lock:
             self._records = deque(self._records, maxlen=most)
 
-    def note(self, record: CondensationRecord) -> None:
-        """Keep one more attempt."""
+    def note(self, context: CondensationContext, **became: Any) -> None:  # noqa: ANN401 - fields of the record
+        """Keep one more attempt, and what became of it."""
+        record = CondensationRecord(
+            at=context.at,
+            session_id=context.session_id,
+            level=context.level,
+            strategy=context.strategy,
+            attempt=context.attempt,
+            source_tokens=context.source_tokens,
+            **became,
+        )
         with self._lock:
             self._records.append(record)
 

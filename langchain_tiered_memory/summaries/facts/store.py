@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
@@ -27,7 +27,7 @@ from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 from langchain_tiered_memory.types.records import FINISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from sqlalchemy import ColumnElement, Select
 
@@ -49,13 +49,6 @@ _UNREAD = (
 )
 _SATURATION = 1.2  # of BM25: how soon another mention of a term adds nothing
 _LENGTH_SHARE = 0.5  # of BM25: how much a long fact is held back; they are all short
-
-
-class _Settled(TypedDict):
-    """As `superseded` takes it."""
-
-    settled: Mapping[str, str]
-    after: int
 
 
 class FactStore(Room):
@@ -181,7 +174,11 @@ class FactStore(Room):
             key=lambda one: (one.weight, one.mentions, one.seq, one.id),
             reverse=True,
         )
-        gone = superseded(own, **_settled_before(kept, fresh)) if track is None else superseded(own)
+        if track is None:
+            after = min(one.seq for one in fresh) - 1
+            gone = superseded(own, settled=_settled_before(kept, after), after=after)
+        else:
+            gone = superseded(own)
         judged = [
             replace(one, status="superseded" if one.id in gone else "active", superseded_by=gone.get(one.id))
             for one in own
@@ -265,9 +262,7 @@ class FactStore(Room):
         Those of level 1 from before facts were rows, or with a message that was edited; of higher levels those that
         carry a list of facts from then.
         """
-        with self.database.read() as connection:
-            found = connection.execute(_UNREAD, {"session": ref.key, "most": limit}).mappings()
-            return readable(connection, found, derived_rows.summary)
+        return self._records(_UNREAD, derived_rows.summary, {"session": ref.key, "most": limit})
 
     def unread_count(self, ref: SessionRef) -> int:
         """How many finished summaries `unread` would give in all."""
@@ -324,16 +319,14 @@ class FactStore(Room):
         return self._records(query, rows.fact_of)
 
 
-def _settled_before(kept: Sequence[Fact], fresh: Sequence[Fact]) -> _Settled:
-    """What the kept facts of a session say of each other, as far as no fresh one may stand between them."""
-    after = min(one.seq for one in fresh) - 1
+def _settled_before(kept: Sequence[Fact], after: int) -> dict[str, str]:
+    """What the kept facts of a session up to a message say of each other."""
     place = {one.id: one.seq for one in kept}
-    settled = {
+    return {
         one.id: one.superseded_by
         for one in kept
         if one.seq <= after and one.superseded_by is not None and place.get(one.superseded_by, 0) <= after
     }
-    return {"settled": settled, "after": after}
 
 
 def _told_once(facts: Iterable[Fact]) -> Iterator[Fact]:

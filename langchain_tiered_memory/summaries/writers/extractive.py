@@ -273,7 +273,11 @@ class ExtractiveCondenser:
             replace(unit, weight=unit.weight * stress[unit.kind]) if unit.kind in stress else unit
             for unit in units_of(job)
         ]
-        text = self._fitting(job, units, target, cap) if units else self._nothing_said(job, cap)
+        if units:
+            text = self._fitting(job, units, target, cap)
+        else:
+            nothing = f"({job.message_count} messages without text)"
+            text = cut_to_size(nothing, max_tokens=cap, count_text=self._count_text).text
         if not text:
             message = (
                 f"no words of the {len(job.sources)} sources fit into {cap} tokens;"
@@ -281,11 +285,6 @@ class ExtractiveCondenser:
             )
             raise CondensationError(message, reason=FailureReason.CONTEXT_GREW)
         return Condensed(text=text, tokens=self._count_text(text), model=self.name)
-
-    def _nothing_said(self, job: CondenseJob, cap: int) -> str:
-        return cut_to_size(
-            f"({job.message_count} messages without text)", max_tokens=cap, count_text=self._count_text
-        ).text
 
     def _fitting(self, job: CondenseJob, units: Sequence[Unit], target: int, cap: int) -> str:
         """The longest text made from the statements that tell most and that stays within the target, in a few tries."""

@@ -49,14 +49,14 @@ def split_calls(text: str) -> tuple[str, list[str], list[str]]:
     if begin is None:
         return text, [], []
     told, written = [], list[str]()
-    starts = list(_CALL.finditer(text, begin))
-    for place, match in enumerate(starts):
-        stop = starts[place + 1].start() if place + 1 < len(starts) else len(text)
-        if match["rest"]:
-            arguments = [(one["name"], _unquoted(one["value"])) for one in _ARGUMENT.finditer(match["rest"][:-1])]
+    for call in split_at_calls(text[begin:]):
+        first, _, block = call.partition("\n")
+        name, _, rest = first.partition("(")
+        if rest:
+            arguments = [(one["name"], _unquoted(one["value"])) for one in _ARGUMENT.finditer(rest[:-1])]
         else:
-            arguments = _in_lines(text[match.end() : stop])
-        told.append(_told(match["name"], arguments))
+            arguments = _in_lines(block)
+        told.append(_told(name, arguments))
         written += (value for _, value in arguments if "\n" in value)
     return text[:begin].rstrip(), told, written
 

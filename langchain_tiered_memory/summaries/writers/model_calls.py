@@ -182,9 +182,9 @@ class ModelCalls:
         )
 
     def _options(self, job: CondenseJob) -> dict[str, Any]:
-        takes_it = self._takes_temperature and all(
-            _profile(one).get("temperature", True) is not False for one in models_in(self.model)
-        )
+        profiles = (getattr(one, "profile", None) for one in models_in(self.model))  # missing, empty, or changed since
+        refuses = any(isinstance(one, dict) and one.get("temperature", True) is False for one in profiles)
+        takes_it = self._takes_temperature and not refuses
         return {"temperature": job.temperature} if takes_it and job.temperature is not None else {}
 
     def _failed(self, error: Exception, prompt: list[BaseMessage], started: float) -> Exception:
@@ -208,12 +208,6 @@ class ModelCalls:
         if self.count_message is not None:
             return self.count_message(message)
         return self.count_text(str(message.text)) + _MESSAGE_TOKENS
-
-
-def _profile(model: object) -> dict[str, Any]:
-    """Read on each call: it may be missing, empty or changed."""
-    profile = getattr(model, "profile", None)
-    return dict(profile) if isinstance(profile, dict) else {}
 
 
 def _config(job: CondenseJob) -> RunnableConfig:

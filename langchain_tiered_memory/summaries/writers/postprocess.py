@@ -54,7 +54,7 @@ class Finish:
             UnsoundSummaryError: when the text has too little to do with its sources.
             CondensationError: when it is not taken for another reason.
         """
-        for hook in self.extensions.after_hooks():
+        for hook in self.extensions.hooks_with("after_condensation"):
             changed = self.extensions.after(hook, job, written, context)
             if changed.text == written.text:
                 continue
