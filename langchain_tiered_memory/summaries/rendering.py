@@ -15,7 +15,6 @@ from langchain_tiered_memory.text.fencing import HISTORY_TAG, RECALL_TAG, neutra
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Entry, Role, Summary
@@ -218,7 +217,7 @@ def recall_block(
     Where it stands before a message of another day than the last quote, its end says when that was said (`asked_at`).
     """
     lines = [*_dated(quotes, sitting_gap_seconds), *(summary_block(summary) for summary in summaries)]
-    if asked_at is not None and (not quotes or _date(quotes[-1].entry.at) != _date(asked_at)):
+    if asked_at is not None and (not quotes or day(quotes[-1].entry.at) != day(asked_at)):
         lines.append(f"[{moment(asked_at)}: the message below]")
     body = "\n".join(lines)
     return f"<{RECALL_TAG}>\n{RECALL_NOTE}\n{body}\n</{RECALL_TAG}>"
@@ -251,8 +250,4 @@ def section_block(name: str, text: str) -> str:
 
 def is_new_sitting(before: float, after: float, *, gap_seconds: float) -> bool:
     """Whether a message opens a new dated sitting: after a pause, or on another day."""
-    return abs(after - before) >= gap_seconds or _date(before) != _date(after)
-
-
-def _date(seconds: float) -> dt.date:
-    return utc(seconds).date()
+    return abs(after - before) >= gap_seconds or day(before) != day(after)

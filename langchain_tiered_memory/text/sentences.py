@@ -23,7 +23,8 @@ STOPS = (".", "!", "\u2026", "\u3002", "\uff01", *ASKS)
 
 PieceKind: TypeAlias = Literal["sentence", "item", "heading", "code"]
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
+FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
+"""How a line begins that opens or closes a block of code."""
 _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]+(\S.*)")
 _ITEM = re.compile(r"^[ \t]*(?:[-*+\u2022\u00b7\u2013]|\(?\d{1,3}[.)]|\[[ xX]\])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
 _MARKS = ".!?\u2026\u061f\u06d4\u0964"
@@ -91,7 +92,7 @@ def _blocks(text: str) -> Iterator[tuple[PieceKind, str]]:  # noqa: C901 - one s
     waiting: list[str] = []
     chars = 0
     for line in text.splitlines():
-        mark = _FENCE.match(line)
+        mark = FENCE.match(line)
         if fence:
             code.append(line)
             if mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and line.strip() == mark[1]:

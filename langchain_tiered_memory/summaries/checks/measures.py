@@ -159,14 +159,11 @@ def built_in_validators(
     def size(job: CondenseJob, text: str) -> Verdict:
         tokens = count_text(text)
         if tokens > job.source_tokens:
-            return Verdict(valid=False, issues=(f"it has {tokens} tokens, its sources only {job.source_tokens}",))
-        if tokens > job.max_tokens:
-            return Verdict(valid=False, issues=(f"it has {tokens} tokens, at most {job.max_tokens} are allowed",))
-        return Verdict(valid=True)
+            return _verdict(f"it has {tokens} tokens, its sources only {job.source_tokens}", holds=False)
+        return _verdict(f"it has {tokens} tokens, at most {job.max_tokens} are allowed", holds=tokens <= job.max_tokens)
 
     def emptiness(_: CondenseJob, text: str) -> Verdict:
-        said = any(char.isalnum() for char in text)
-        return Verdict(valid=said, issues=() if said else ("it says nothing",))
+        return _verdict("it says nothing", holds=any(char.isalnum() for char in text))
 
     def kept(job: CondenseJob, text: str) -> Verdict:
         least = settings.least_kept_identifiers
@@ -174,7 +171,7 @@ def built_in_validators(
             return Verdict(valid=True)
         share = kept_share([source.text for source in job.sources], text)
         lost = f"it keeps {share:.0%} of the identifiers of its sources, {least:.0%} are asked for"
-        return Verdict(valid=share >= least, issues=() if share >= least else (lost,), score=share)
+        return _verdict(lost, holds=share >= least, score=share)
 
     def meaning(job: CondenseJob, text: str) -> Verdict:
         least = settings.least_meaning
@@ -182,7 +179,7 @@ def built_in_validators(
         if found is None:
             return Verdict(valid=True)
         far = f"its meaning has a cosine of {found:.2f} with that of its sources, {least:.2f} is asked for"
-        return Verdict(valid=found >= least, issues=() if found >= least else (far,), score=max(found, 0.0))
+        return _verdict(far, holds=found >= least, score=max(found, 0.0))
 
     known = {
         "size": (FailureReason.CONTEXT_GREW, size),
@@ -191,3 +188,7 @@ def built_in_validators(
         "meaning": (FailureReason.VALIDATOR_REJECTED, meaning),
     }
     return [BuiltInValidator(rule, *known[rule]) for rule in settings.rules]
+
+
+def _verdict(issue: str, *, holds: bool, **score: float) -> Verdict:
+    return Verdict(valid=holds, issues=() if holds else (issue,), **score)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.checks.soundness import FRAME
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import speaker_label
-from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.sentences import FENCE, pieces
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ program called the outcome."""
 _NAMED_TOOL = re.compile(rf"{re.escape(TOOL_MARK)}(?: \S{{1,60}}(?=:(?:\s|$)))?")
 """The label of a line, with the tool that it names. A model's own label names none: what follows is the find."""
 _HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+")
-_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})")
 
 
 @dataclass
@@ -144,7 +143,7 @@ def _labelled_line(line: str, read: _Stretches, headings: frozenset[str]) -> Ite
     bullet, lead = (mark["bullet"], mark["lead"] or "") if mark else ("", "")
     rest = line[len(bullet) + len(lead) :]
     is_marked = rest.startswith(TOOL_MARK) or lead.strip(" \t*:").startswith(TOOL_MARK)
-    if _FENCE.match(line) or not any(char.isalnum() for char in rest) or is_marked:
+    if FENCE.match(line) or not any(char.isalnum() for char in rest) or is_marked:
         yield line
         return
     if heading:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import NOTE, NOTED
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL
-from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.sentences import FENCE, pieces
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
@@ -203,7 +203,6 @@ _YEAR = re.compile(r"\b\d{4}\b")
 _CLOCK = re.compile(r"\b(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\b")
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]|(?:[-*+] |\d{1,3}[.)] )?\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
-_FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
 _COUNTING = re.compile(r"^[ \t]*\(?\d{1,3}[.)][ \t]")
 
 
@@ -275,7 +274,7 @@ def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
     all_marked: list[str] = []
     in_code = False
     for line in text.splitlines():
-        fence = _FENCE.match(line) is not None
+        fence = FENCE.match(line) is not None
         in_code ^= fence
         if in_code or fence or _HEADING.match(line):
             lines.append(line)

@@ -43,8 +43,10 @@ class GivenPart:
 
 @dataclass(slots=True)
 class _Tried:
-    """How far one attempt at a summary came."""
+    """How far one attempt came."""
 
+    who: str = "writer"
+    """Of whom each is asked."""
     lost: Spent = field(default_factory=Spent)
     """By writers whose text was not taken."""
     failure: CondensationError | None = None
@@ -59,6 +61,10 @@ class _Tried:
     def anybody(self) -> bool:
         """Whether somebody came before."""
         return self.failure is not None or self.closed_seconds is not None
+
+    def leave_alone(self, seconds: float) -> None:
+        """A writer is left alone for so long."""
+        self.closed_seconds = min(seconds, self.closed_seconds or seconds)
 
     def note(self, error: CondensationError, plugin: CondensationPlugin) -> None:
         """A writer gave nothing that could be taken."""
@@ -75,7 +81,7 @@ class _Tried:
         if self.failure is not None:
             return with_spent(self.failure, self.lost)
         if self.closed_seconds is not None:
-            said = f"every writer failed again and again, and is left alone for {self.closed_seconds:.0f} seconds"
+            said = f"every {self.who} failed again and again, and is left alone for {self.closed_seconds:.0f} seconds"
             return CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=self.closed_seconds)
         return CondensationError("no plugin wants this summary: register one, or use CondensationEngine.create")
 
@@ -129,7 +135,7 @@ class Chain:
                 continue  # a text is there, or the models are asked again later
             given = self.writers.enter(plugin, self.now())
             if not isinstance(given, Pass):
-                tried.closed_seconds = min(given, tried.closed_seconds or given)
+                tried.leave_alone(given)
                 continue
             if tried.anybody and (part is None or plugin is not part.plugin):
                 self._fell_back(tried.error(), plugin, context)
@@ -340,29 +346,22 @@ class Batches:
         self, models: Sequence[CondenserPlugin], parts: Sequence[Part], standing: Standing | None, *, is_usual: bool
     ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
         """The first model that answers, what it says, and what those before it took."""
-        lost = Spent()
-        failure: CondensationError | None = None
-        closed: float | None = None
+        tried = _Tried(who="model")
         for plugin in models:
             allowed = self.writers.enter(plugin, self.now())
             if not isinstance(allowed, Pass):
-                closed = min(allowed, closed or allowed)
+                tried.leave_alone(allowed)
                 continue
-            if failure is not None:
-                said = f"{plugin.name} takes over: {failure}"
-                self.report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=failure.reason)
+            if tried.failure is not None:
+                said = f"{plugin.name} takes over: {tried.failure}"
+                self.report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=tried.failure.reason)
             try:
                 answers = yield from self._asked(plugin, allowed, parts, standing, is_usual=is_usual)
             except CondensationError as error:
-                if error.retry_after_seconds is not None:
-                    raise with_spent(error, lost + error.spent) from error
-                lost, failure = lost + error.spent, error
+                tried.note(error, plugin)
                 continue
-            return plugin, answers, lost
-        if failure is not None:
-            raise with_spent(failure, lost) from failure
-        said = f"every model failed again and again, and is left alone for {closed or 0:.0f} seconds"
-        raise CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=closed)
+            return plugin, answers, tried.lost
+        raise tried.error() from tried.failure
 
     def _asked(
         self,

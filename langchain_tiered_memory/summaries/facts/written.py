@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from langchain_tiered_memory.summaries.resolutions import MARK_OF_LINE, sentence
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import folded, identifiers
 from langchain_tiered_memory.text.noun_phrases import normalised
-from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.sentences import FENCE, pieces
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ _NAMED_WORTH = 3.0
 _OF_TOOLS = 0.4
 """Of what a tool's result shares with a statement, that a person's message shares at least: a file that was read has
 most words of what is said of it. Sentences that are a tool's alone are labelled before."""
-_FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
 
 STATED = 0.8
 """Share of a fact's terms that one sentence of the prose has where it states the fact."""
@@ -142,7 +140,7 @@ def _lines(text: str) -> Iterator[_Line]:
     kind: ItemKind = "point"
     lead, is_code = "", False
     for line in text.splitlines():
-        if _FENCE.match(line):
+        if FENCE.match(line):
             is_code = not is_code
         heading = marks.HEADING.match(line)
         if heading:

@@ -16,7 +16,7 @@ from langchain_tiered_memory.summaries.marks import is_kept
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, kind_of, telling
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import names
-from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.sentences import FENCE, pieces
 from langchain_tiered_memory.text.truncation import most_fitting
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _ORIENTS = 3.0
 _MAX_CHARS_PER_TOKEN = 200  # no tokenizer packs more of a real text into one token
 _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+\S|\*\*[^*\n]+\*\*:?[ \t]*$)")
 _BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S")
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
 _ELLIPSIS = "\u2026"
 
 
@@ -137,7 +136,7 @@ def _units(text: str) -> Iterator[str]:
     code = list[str]()
     fence = ""
     for line in text.splitlines():
-        mark = _FENCE.match(line)
+        mark = FENCE.match(line)
         if fence:
             code.append(line)
             if mark and line.strip() == mark[1]:
@@ -161,7 +160,7 @@ def _joined(lines: Sequence[_Line]) -> str:
         heading = ""
         for line in section:
             heading = line.heading
-            own_line = [one for one in (line.text, *told[-1:]) if _BULLET.match(one) or _FENCE.match(one)]
+            own_line = [one for one in (line.text, *told[-1:]) if _BULLET.match(one) or FENCE.match(one)]
             if own_line or not told:
                 told.append(line.text)
             else:

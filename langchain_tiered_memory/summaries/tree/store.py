@@ -54,6 +54,8 @@ REFUSED: tuple[Verdict, ...] = ("wrong", "incomplete")
 _REFUSED_BY_A_PERSON = summaries.c.verdict.in_(REFUSED)
 _UNFINISHED = (SummaryState.PENDING, SummaryState.GENERATING, SummaryState.FAILED)
 
+_GIVEN_BACK: dict[str, Any] = {"lease_owner": None, "lease_until": None}
+
 # Statements that are asked at every turn are made once: making one takes longer than answering it.
 _FIRST_WAITING_TRACK = select(func.min(entries.c.track)).where(
     entries.c.session_key == bindparam("session"), entries.c.summary_id.is_(None)
@@ -263,8 +265,7 @@ class Tree(TreeReads):
                     "more_output_tokens": written.spent.output_tokens,
                     "more_seconds": written.spent.seconds,
                     "created_at": now,
-                    "lease_owner": None,
-                    "lease_until": None,
+                    **_GIVEN_BACK,
                     "retry_at": now if touched or wanted else (written.retry_at if written.degraded else None),
                 },
             )
@@ -320,8 +321,7 @@ class Tree(TreeReads):
                     attempts=summaries.c.attempts - (0 if is_attempt else 1),
                     degraded=true() if degrades else summaries.c.degraded,
                     retry_at=retry_at,
-                    lease_owner=None,
-                    lease_until=None,
+                    **_GIVEN_BACK,
                     calls=summaries.c.calls + spent.calls,
                     input_tokens=summaries.c.input_tokens + spent.input_tokens,
                     output_tokens=summaries.c.output_tokens + spent.output_tokens,
@@ -364,7 +364,7 @@ class Tree(TreeReads):
                 select(summaries.c.session_key).where(mine).distinct().order_by(summaries.c.session_key)
             ).all():
                 lock_session(connection, key)
-            connection.execute(update(summaries).where(mine).values(lease_owner=None, lease_until=None, retry_at=now))
+            connection.execute(update(summaries).where(mine).values(**_GIVEN_BACK, retry_at=now))
 
     def archive(self, ref: SessionRef) -> None:
         """The session was closed: its highest summaries are archived, unless it was opened again meanwhile."""
@@ -452,9 +452,8 @@ class Tree(TreeReads):
                 .values(
                     wanted=False,
                     attempts=summaries.c.attempts - 1,
-                    lease_owner=None,
-                    lease_until=None,
                     retry_at=case((summaries.c.stale.is_(True), now), else_=None),
+                    **_GIVEN_BACK,
                 )
             )
 
