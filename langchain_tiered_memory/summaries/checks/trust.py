@@ -127,7 +127,8 @@ def _stretches(source: SourceText) -> Iterator[tuple[str, str]]:
         yield from ((label, match[0]) for match in _STRETCH.finditer(source.text))
         return
     for line in source.text.splitlines():
-        rest = line[_end_of_mark(line) :]
+        mark = _MARK.match(line)
+        rest = line[mark.end() :] if mark else line
         label = ""
         if not source.speaker and rest.startswith(TOOL_MARK):
             label = _NAMED_TOOL.match(rest)[0]  # type: ignore[index] # it begins with the mark
@@ -181,9 +182,3 @@ def _runs(text: str, read: _Stretches) -> Iterator[tuple[str, str]]:
         label = found
         said.append(part)
     yield label, " ".join(said)
-
-
-def _end_of_mark(line: str) -> int:
-    """Where the words of a line begin, behind its bullet, number and bold lead-in."""
-    match = _MARK.match(line)
-    return match.end() if match else 0

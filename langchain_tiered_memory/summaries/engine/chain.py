@@ -31,6 +31,30 @@ if TYPE_CHECKING:
 _UNSOUND = frozenset[str](get_args(Unsound))
 _TWICE = 2
 """The second time, a model was told why."""
+LEAST_PARTS = 2
+"""Of one call: a single summary is asked for by the prompt that is made for one."""
+_TRUSTED_AFTER = 4
+"""Usable answers to as many parts as a model may be asked for, after which it is asked for one more."""
+_ANY = 2**31
+"""Parts of a call to a model that was never at a loss: how many there are is decided elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A job as hooks and prompt settings left it, and who wants it, in their order."""
+
+    job: CondenseJob
+    context: CondensationContext
+    candidates: tuple[CondensationPlugin, ...]
+
+    @property
+    def leader(self) -> CondenserPlugin | None:
+        """The built-in model that is the first choice, where this may be one of several in a call."""
+        first = self.candidates[0] if self.candidates else None
+        if not isinstance(first, CondenserPlugin) or first.together is None:
+            return None
+        # Instructions of a user's own are about one summary, and so are sections that must all stand there.
+        return first if self.job.instructions is None and self.job.strategy not in COMPLETE else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +110,9 @@ class _Tried:
         return CondensationError("no plugin wants this summary: register one, or use CondensationEngine.create")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Chain:
-    """Asks candidates in turn.
+    """Asks candidates in turn, and built-in models for several summaries at once. Safe for threads.
 
     Models that fail are asked in `attempts` attempts before rules write in their stead.
     """
@@ -100,6 +124,10 @@ class Chain:
     report: Report
     now: Callable[[], float]
     attempts: int
+    _lock: forks.Lock = field(default_factory=forks.Lock, init=False)
+    _most: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
+    """By model: the most parts of one call, where an answer to more had none that could be used; and answers to so many
+    that had."""
 
     def first_of(
         self,
@@ -216,59 +244,7 @@ class Chain:
         self.report(EventName.NEXT_WRITER, said, session_id=context.session_id, writer=to.name, cause=error.reason)
         self.extensions.tell("on_fallback", context, error.reason, to.name)
 
-
-def _to_ask(candidates: Sequence[CondensationPlugin], part: GivenPart | None) -> list[tuple[int, CondensationPlugin]]:
-    """The candidates with their places, where others are without one whose text of the part was unsound twice."""
-    placed = list(enumerate(candidates))
-    if part is None or sum(one.fault in _UNSOUND for one in part.answer.refused) < _TWICE:
-        return placed
-    return [(place, plugin) for place, plugin in placed if plugin is not part.plugin] or placed
-
-
-def _last_reason(error: CondensationError, before: str) -> str:
-    """Why the last answer was not taken, for the next request."""
-    return error.refused[-1].why if error.refused else before
-
-
-LEAST_PARTS = 2
-"""Of one call: a single summary is asked for by the prompt that is made for one."""
-_TRUSTED_AFTER = 4
-"""Usable answers to as many parts as a model may be asked for, after which it is asked for one more."""
-_ANY = 2**31
-"""Parts of a call to a model that was never at a loss: how many there are is decided elsewhere."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A job as hooks and prompt settings left it, and who wants it, in their order."""
-
-    job: CondenseJob
-    context: CondensationContext
-    candidates: tuple[CondensationPlugin, ...]
-
-    @property
-    def leader(self) -> CondenserPlugin | None:
-        """The built-in model that is the first choice, where this may be one of several in a call."""
-        first = self.candidates[0] if self.candidates else None
-        if not isinstance(first, CondenserPlugin) or first.together is None:
-            return None
-        # Instructions of a user's own are about one summary, and so are sections that must all stand there.
-        return first if self.job.instructions is None and self.job.strategy not in COMPLETE else None
-
-
-@dataclass(slots=True, kw_only=True)
-class Batches:
-    """Asks built-in models for several summaries at once. Safe for threads."""
-
-    writers: Writers
-    report: Report
-    now: Callable[[], float]
-    _lock: forks.Lock = field(default_factory=forks.Lock, init=False)
-    _most: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
-    """By model: the most parts of one call, where an answer to more had none that could be used; and answers to so many
-    that had."""
-
-    def written(
+    def several_of(
         self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], *, standing: Standing | None = None
     ) -> Flow[list[GivenPart | None]]:
         """What one call gives for each of these, or a few; `None` for what has to be asked for alone.
@@ -303,7 +279,7 @@ class Batches:
                 continue
             try:
                 asked = _parts(prepared, below, places, given, refused)
-                plugin, answers, lost = yield from self._first_of(
+                plugin, answers, lost = yield from self._first_model(
                     models, asked, standing, is_usual=not told_why.issuperset(places)
                 )
             except CondensationError as error:
@@ -342,7 +318,7 @@ class Batches:
             found.append(plugin)
         return found
 
-    def _first_of(
+    def _first_model(
         self, models: Sequence[CondenserPlugin], parts: Sequence[Part], standing: Standing | None, *, is_usual: bool
     ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
         """The first model that answers, what it says, and what those before it took."""
@@ -397,6 +373,19 @@ class Batches:
         """How many parts it is asked for in one call."""
         with self._lock:
             return self._most.get(plugin.name, (_ANY, 0))[0]
+
+
+def _to_ask(candidates: Sequence[CondensationPlugin], part: GivenPart | None) -> list[tuple[int, CondensationPlugin]]:
+    """The candidates with their places, where others are without one whose text of the part was unsound twice."""
+    placed = list(enumerate(candidates))
+    if part is None or sum(one.fault in _UNSOUND for one in part.answer.refused) < _TWICE:
+        return placed
+    return [(place, plugin) for place, plugin in placed if plugin is not part.plugin] or placed
+
+
+def _last_reason(error: CondensationError, before: str) -> str:
+    """Why the last answer was not taken, for the next request."""
+    return error.refused[-1].why if error.refused else before
 
 
 def _in_hand(

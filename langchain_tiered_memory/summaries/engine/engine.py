@@ -18,7 +18,7 @@ from langchain_tiered_memory.extensions import CondensationContext
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import CondensationSettings  # noqa: TC001 - read at the border
 from langchain_tiered_memory.summaries.checks.measures import built_in_validators, measures_of
-from langchain_tiered_memory.summaries.engine.chain import Batches, Chain, Prepared
+from langchain_tiered_memory.summaries.engine.chain import Chain, Prepared
 from langchain_tiered_memory.summaries.engine.extension_host import ExtensionCaller, Extensions, Report, ViewExtensions
 from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, Tally
 from langchain_tiered_memory.summaries.engine.writers import (
@@ -105,7 +105,6 @@ class CondensationEngine:
         self._finish = Finish(
             settings=settings, extensions=self._extensions, count_text=self._count_text, report=self._say
         )
-        self._batches = Batches(writers=self._writers, report=self._say, now=self._now)
         self._chain = Chain(
             writers=self._writers,
             finish=self._finish,
@@ -345,13 +344,13 @@ class CondensationEngine:
     ) -> Flow[list[GivenPart | None]]:
         """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
 
-        `below` and `standing` are as for `Batches.written`.
+        `below` and `standing` are as for `Chain.several_of`.
 
         Raises:
             CondensationError: when no model answered. As for `condense`.
         """
         try:
-            return (yield from self._batches.written(prepared, below, standing=standing))
+            return (yield from self._chain.several_of(prepared, below, standing=standing))
         except CondensationError as error:
             for one in prepared:
                 self._failed(one, error)

@@ -192,7 +192,7 @@ def fact_stated(clause: str, stated: Statement, entry: Entry, *, quoted: bool = 
         seq=entry.seq,
         at=entry.at,
         by=entry.role,
-        speaker=speaker_of(entry, quoted=quoted),
+        speaker=" by ".join(filter(None, (_QUOTED if quoted else "", entry.name))),
         subject=stated.subject,
         attribute=stated.attribute,
         value=stated.value,
@@ -206,12 +206,6 @@ def fact_stated(clause: str, stated: Statement, entry: Entry, *, quoted: bool = 
 def is_quoted(fact: Fact) -> bool:
     """Whether somebody else's words state a fact."""
     return fact.speaker.startswith(_QUOTED)
-
-
-def speaker_of(entry: Entry, *, quoted: bool) -> str:
-    """Who says what a message states, or quotes."""
-    name = entry.name or ""
-    return " by ".join(filter(None, (_QUOTED, name))) if quoted else name
 
 
 def parts_of_message(entry: Entry, text: str) -> Iterator[tuple[str, bool]]:

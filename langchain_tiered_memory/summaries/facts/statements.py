@@ -111,18 +111,18 @@ def without_remark(clause: str) -> str:
     return clause[: tail.start()] if tail and not _SPECIFIC.search(tail[0]) else clause
 
 
-def shortened(said: str, *, around: tuple[int, int], max_words: int = MAX_WORDS) -> str:
-    """`said`, or at most `max_words` of its words around a span, with an ellipsis where something is missing.
+def shortened(said: str, *, around: tuple[int, int]) -> str:
+    """`said`, or at most `MAX_WORDS` of its words around a span, with an ellipsis where something is missing.
 
     Of a longer span its end is kept: there stands what is told of something.
     """
     words = said.split(" ")
-    if len(words) <= max_words and len(said) <= _MAX_CHARS:
+    if len(words) <= MAX_WORDS and len(said) <= _MAX_CHARS:
         return said
-    first = max(0, min(said.count(" ", 0, around[0]) - max_words // 3, len(words) - max_words))
-    first = max(first, said.count(" ", 0, around[1]) + 1 - max_words)
+    first = max(0, min(said.count(" ", 0, around[0]) - MAX_WORDS // 3, len(words) - MAX_WORDS))
+    first = max(first, said.count(" ", 0, around[1]) + 1 - MAX_WORDS)
     start = len(" ".join(words[:first])) + (1 if first else 0)
-    short = " ".join(words[first : first + max_words])
+    short = " ".join(words[first : first + MAX_WORDS])
     if len(short) > _MAX_CHARS:
         cut = max(0, min(around[0] - start - _MAX_CHARS // 4, len(short) - _MAX_CHARS))
         start, short = start + cut, short[cut : cut + _MAX_CHARS]

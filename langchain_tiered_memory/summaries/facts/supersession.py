@@ -121,9 +121,11 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
             continue
         recent = [old for old in recent if new.fact.seq - old.fact.seq <= _NEAR_SEQS]
         if settled is None or new.fact.seq > after:
+            # A model's sentence says what it stands instead of: its subject may be read otherwise than that one's.
+            denies_by_name = new.fact.by_model and bool(new.stance.denied)
             known = {
                 id(old): old
-                for old in (*_sharing(new, about), *(() if new.about and not _denies_by_name(new) else recent))
+                for old in (*_sharing(new, about), *(() if new.about and not denies_by_name else recent))
                 if old.fact.id not in gone
             }
             gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known.values())))
@@ -236,11 +238,6 @@ def _about(fact: Named) -> frozenset[str]:
 def _sharing(new: _Looked, about: dict[str, list[_Looked]]) -> Iterable[_Looked]:
     for word in new.about:
         yield from about.get(word, ())[-_NEAREST:]
-
-
-def _denies_by_name(new: _Looked) -> bool:
-    """Whether a model's sentence says what it stands instead of: its subject may be read otherwise than that one's."""
-    return new.fact.by_model and bool(new.stance.denied)
 
 
 def _look(fact: Fact) -> _Looked:

@@ -549,46 +549,37 @@ def _is_free(now: float) -> ColumnElement[bool]:
 
 def _reserve(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
     """Take what a plan covers, all or nothing, and say what that is in the columns of `ltm_summaries`."""
+    wanted: list[Any] = list(plan.source_seqs if plan.level == 1 else plan.source_ids)
+    taken = 0
+    for part in chunks(wanted):
+        if plan.level == 1:
+            # Found by their numbers, not among all that no summary has: that may be a long history that was brought in.
+            is_free = func.coalesce(entries.c.summary_id, "") == ""
+            free = and_(entries.c.session_key == ref.key, entries.c.seq.in_(part), is_free)
+            take = update(entries).where(free).values(summary_id=plan.id)
+        else:
+            free = and_(
+                beside_index(summaries.c.session_key) == ref.key,
+                summaries.c.id.in_(part),
+                summaries.c.level == plan.level - 1,
+                func.coalesce(summaries.c.parent_id, "") == "",
+                summaries.c.state.in_(ROOT),
+            )
+            take = update(summaries).where(free).values(parent_id=plan.id)
+        taken += connection.execute(take).rowcount
+    if not wanted or taken != len(wanted):
+        return None
     if plan.level == 1:
-        return _reserve_entries(connection, ref, plan) if plan.source_seqs else None
-    return _reserve_summaries(connection, ref, plan) if plan.source_ids else None
-
-
-def _reserve_entries(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
-    taken = 0
-    for part in chunks(list(plan.source_seqs)):
-        # Found by their numbers, not among all that no summary has: that may be a long history that was brought in.
-        is_free = func.coalesce(entries.c.summary_id, "") == ""
-        free = (entries.c.session_key == ref.key, entries.c.seq.in_(part), is_free)
-        taken += connection.execute(update(entries).where(*free).values(summary_id=plan.id)).rowcount
-    if taken != len(plan.source_seqs):
-        return None
-    query = select(entries.c.message_id, entries.c.seq, entries.c.at, entries.c.tokens)
-    mine = query.where(entries.c.summary_id == plan.id, beside_index(entries.c.session_key) == ref.key)
-    found = sorted(connection.execute(mine).all(), key=lambda row: row.seq)
-    return _covering([(unpacked(row.message_id), row.seq, row.seq, 1, row.at, row.at, row.tokens) for row in found])
-
-
-def _reserve_summaries(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
-    taken = 0
-    for part in chunks(list(plan.source_ids)):
-        free = (
-            beside_index(summaries.c.session_key) == ref.key,
-            summaries.c.id.in_(part),
-            summaries.c.level == plan.level - 1,
-            func.coalesce(summaries.c.parent_id, "") == "",
-            summaries.c.state.in_(ROOT),
-        )
-        taken += connection.execute(update(summaries).where(*free).values(parent_id=plan.id)).rowcount
-    if taken != len(plan.source_ids):
-        return None
-    query = select(summaries).where(summaries.c.parent_id == plan.id).order_by(summaries.c.first_seq)
+        query = select(entries.c.message_id, entries.c.seq, entries.c.at, entries.c.tokens)
+        mine = query.where(entries.c.summary_id == plan.id, beside_index(entries.c.session_key) == ref.key)
+        found = sorted(connection.execute(mine).all(), key=lambda row: row.seq)
+        return _covering([(unpacked(row.message_id), row.seq, row.seq, 1, row.at, row.at, row.tokens) for row in found])
     names = ("id", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "tokens")
-    found = connection.execute(query).mappings().all()
-    return _covering([tuple(row[name] for name in names) for row in found])
+    below = select(*(summaries.c[name] for name in names)).where(summaries.c.parent_id == plan.id)
+    return _covering(connection.execute(below.order_by(summaries.c.first_seq)).all())
 
 
-def _covering(found: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+def _covering(found: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """Columns of what stands for these: id, first and last number, messages, first and last time, tokens of each."""
     ids, first_seqs, last_seqs, counts, first_times, last_times, tokens = zip(*found, strict=True)
     return {

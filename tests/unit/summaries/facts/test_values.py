@@ -20,7 +20,7 @@ def test_what_is_shortened_keeps_what_it_is_about_with_words_before_it(place: in
     words[place] = "violet"
     said = " ".join(words)
     at = said.index("violet")
-    short = shortened(said, around=(at, at + 6), max_words=30)
+    short = shortened(said, around=(at, at + 6))
     assert "violet" in short
     assert len(short.split()) <= 30
     assert short.startswith("\u2026") == (place > 10)
