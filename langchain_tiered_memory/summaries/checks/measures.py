@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.extensions import Verdict
 from langchain_tiered_memory.summaries.checks.soundness import soundness
+from langchain_tiered_memory.summaries.tree.sizing import most_tokens
 from langchain_tiered_memory.text.identifiers import folded, identifiers, kept_share, states
 from langchain_tiered_memory.text.sentences import split_passages
 from langchain_tiered_memory.text.terms import analyse
@@ -160,7 +161,8 @@ def built_in_validators(
         tokens = count_text(text)
         if tokens > job.source_tokens:
             return _verdict(f"it has {tokens} tokens, its sources only {job.source_tokens}", holds=False)
-        return _verdict(f"it has {tokens} tokens, at most {job.max_tokens} are allowed", holds=tokens <= job.max_tokens)
+        most = most_tokens(text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
+        return _verdict(f"it has {tokens} tokens, at most {most} are allowed", holds=tokens <= most)
 
     def emptiness(_: CondenseJob, text: str) -> Verdict:
         return _verdict("it says nothing", holds=any(char.isalnum() for char in text))

@@ -28,6 +28,10 @@ HEADROOM = 1.15
 """A summary may exceed what its writer is told to aim at by this factor: for a writer that counts badly, for marks and
 labels, and for what the audit appends."""
 
+_OF_NOTES = 1.5
+"""What a summary with notes that must last may have, in sizes of one without: its writer is told a size in words, and
+names, figures and codes have more tokens a word than prose."""
+
 LEAST_TOKENS = 40
 """What a summary of very little may have: in fewer nothing is said."""
 
@@ -58,6 +62,11 @@ def target_and_cap(level: LevelSettings, source_tokens: int) -> Size:
     ceiling = max(1, min(level.max_tokens, source_tokens))
     cap = min(max(round(source_tokens * level.target_ratio), level.min_tokens, LEAST_TOKENS), ceiling)
     return Size(target_tokens=max(1, round(cap / HEADROOM)), max_tokens=cap)
+
+
+def most_tokens(text: str, *, max_tokens: int, source_tokens: int) -> int:
+    """What a text that a model wrote may have at most: never more than its sources."""
+    return max(1, min(round(_OF_NOTES * max_tokens) if is_kept(text) else max_tokens, source_tokens))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.answers import CUT_UP_TO, REASONS, Expected, explained, fault
 from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
-from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
+from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
 from langchain_tiered_memory.summaries.writers.jobs import Part, PartAnswer
 from langchain_tiered_memory.text.fencing import as_said
 from langchain_tiered_memory.types.outcomes import FailureReason
@@ -76,7 +76,7 @@ def _checked(
     if not text:
         fault_and_why = _CUT_OFF if answer.cut_off else _MISSING
         return answer.without_text(*fault_and_why, FailureReason.EMPTY_SUMMARY)
-    cap = max(1, min(job.max_tokens, job.source_tokens))
+    cap = most_tokens(text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
     expected = Expected(
         strategy=job.strategy,
         source_text="\n".join(source.text for source in job.sources),

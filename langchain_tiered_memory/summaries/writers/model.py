@@ -23,7 +23,7 @@ from langchain_tiered_memory.summaries.checks.answers import (
     untagged,
 )
 from langchain_tiered_memory.summaries.prompts.building import build_prompt, build_repair
-from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
+from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
 from langchain_tiered_memory.summaries.writers.batches import answers_of, split_spent
 from langchain_tiered_memory.summaries.writers.behind import BehindRequests
 from langchain_tiered_memory.summaries.writers.fitting import merge_job, split_job
@@ -265,7 +265,8 @@ class ModelCondenser:
 
     def _passed(self, answer: Answer, expected: Expected, job: CondenseJob) -> Answer:
         """An answer with a fault that can be lived with, within its size."""
-        return _noted(self._cut(answer.text, job.max_tokens), expected)
+        most = most_tokens(answer.text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
+        return _noted(self._cut(answer.text, most), expected)
 
     def _unusable(
         self, refused: Refused, error: CondensationError | PromptOverflowError, first: Answer

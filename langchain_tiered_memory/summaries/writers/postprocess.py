@@ -17,7 +17,7 @@ from langchain_tiered_memory.summaries.checks.trust import labelled
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked
 from langchain_tiered_memory.summaries.facts.written import has_statements
 from langchain_tiered_memory.summaries.marks import is_kept, without_instead
-from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
+from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
 from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
@@ -119,8 +119,8 @@ class Finish:
         `own_tokens` is what it had without marks and labels, where there are any: no writer is refused for what we
         added.
         """
-        cap = max(1, min(job.max_tokens, job.source_tokens))
         text, notes = written.text.strip(), written.notes
+        cap = most_tokens(text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
         tokens = self.count_text(text)
         own = tokens if own_tokens is None else own_tokens
         if tokens > cap and (own <= job.source_tokens or not self._judges_size()):

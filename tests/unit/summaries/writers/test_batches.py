@@ -94,3 +94,20 @@ def test_what_is_cut_is_counted() -> None:
     (made,) = answers(f"<summary 1>\n{lines}\n- user: the port is 8443\n</summary>", part(*["a b c d e"] * 8, most=30))
     assert "8443" in made.text
     assert made.cut_lines == 7 - len(made.text.splitlines()) > 0
+
+
+def test_notes_that_keep_to_the_words_they_were_told_lose_none_for_the_tokens_of_their_codes() -> None:
+    values = {"locker code": "4740-D", "staging database": "plover-08", "refund limit": "143 dollars", "rack": "B-38"}
+    said = [
+        f"By the way, the {name} of ours that you need to know is {value} from now on."
+        for name, value in values.items()
+    ]
+    asked = part(*said, most=16)
+    notes = "".join(f"- [keep] {name}: {value}\n" for name, value in values.items())
+    assert 16 < count(notes) <= 24
+    (made,) = answers(f"<summary 1>\n{notes}</summary>", asked)
+    assert (made.text, made.cut_lines) == (notes.strip(), 0)
+    (plain,) = answers(f"<summary 1>\n{notes.replace('[keep] ', '')}- and the rest of it all\n</summary>", asked)
+    assert plain.cut_lines > 0
+    (more,) = answers(f"<summary 1>\n{notes}- [keep] desk: by the window that looks out to the sea\n</summary>", asked)
+    assert more.cut_lines > 0
