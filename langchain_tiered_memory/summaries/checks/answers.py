@@ -13,14 +13,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from langchain_tiered_memory.summaries.writers.sections import FORMS
+from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.text.lexicon import FUNCTION_WORDS
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from langchain_tiered_memory.settings import ValidationSettings
     from langchain_tiered_memory.summaries.checks.soundness import Unsound
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
 
 Fault: TypeAlias = Literal[
     "empty",
@@ -132,6 +134,23 @@ class Expected:
     """Whether an empty one has to stand there too: then half of them missing is a fault, else only noted."""
     unsound: Callable[[str], Unsound | None] | None = None
     """Why a text cannot stand for the sources, where that is asked."""
+
+
+def expected_of(
+    job: CondenseJob, validation: ValidationSettings, *, max_tokens: int, all_known: bool = True
+) -> Expected:
+    """What an answer to `job` is held against; not whether it is sound, where not `all_known` are its sources yet."""
+    custom = job.instructions
+    asked = job.target_tokens >= FLAT_TOKENS and (custom is None or "{sections}" in custom)
+    return Expected(
+        strategy=job.strategy,
+        source_text="\n".join(source.text for source in job.sources),
+        target_tokens=job.target_tokens,
+        max_tokens=max_tokens,
+        sections=tuple(section.heading for section in FORMS[job.strategy]) if asked else (),
+        all_sections=job.strategy in COMPLETE,
+        unsound=(lambda text: job.unsound(text, validation)) if all_known else None,
+    )
 
 
 def missing_sections(text: str, expected: Expected) -> int:

@@ -10,6 +10,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.checks.soundness import Unsound
 from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, Pass, is_built_in_rules
+from langchain_tiered_memory.summaries.writers.batches import ENDED
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, Part, UnsoundSummaryError, with_spent
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import Tally
     from langchain_tiered_memory.summaries.engine.writers import Writers
-    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, PartAnswer
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
     from langchain_tiered_memory.summaries.writers.postprocess import Finish
 
 
@@ -55,14 +56,6 @@ class Prepared:
             return None
         # Instructions of a user's own are about one summary, and so are sections that must all stand there.
         return first if self.job.instructions is None and self.job.strategy not in COMPLETE else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenPart:
-    """What a call for several summaries gave for one of them."""
-
-    plugin: CondenserPlugin
-    answer: PartAnswer
 
 
 @dataclass(slots=True)
@@ -135,7 +128,7 @@ class Chain:
         job: CondenseJob,
         context: CondensationContext,
         *,
-        part: GivenPart | None = None,
+        part: Condensed | None = None,
     ) -> Flow[tuple[Condensed, CondensationPlugin]]:
         """The first text that is taken, and whose it is.
 
@@ -149,13 +142,14 @@ class Chain:
             CondensationError: when no text is taken; `retry_after_seconds` is set where this was no attempt.
         """
         tried = _Tried()
-        if part is not None:
-            self._tell_refused(part.answer.refused, part.plugin, context)
+        wrote = next((one for one in candidates if part is not None and one.name == part.model), None)
+        if part is not None and wrote is not None:
+            self._tell_refused(part.refused, wrote, context)
             try:
-                return self._of_part(part, job, context), part.plugin
+                return self._of_part(part, wrote, job, context), wrote
             except CondensationError as error:
-                self._tell_refused(error.refused[len(part.answer.refused) :], part.plugin, context)
-                tried.note(error, part.plugin)
+                self._tell_refused(error.refused[len(part.refused) :], wrote, context)
+                tried.note(error, wrote)
                 job = replace(job, refused=_last_reason(error, job.refused))
         for place, plugin in _to_ask(candidates, part):
             stands_in = place > 0 and is_built_in_rules(plugin)
@@ -165,7 +159,7 @@ class Chain:
             if not isinstance(given, Pass):
                 tried.leave_alone(given)
                 continue
-            if tried.anybody and (part is None or plugin is not part.plugin):
+            if tried.anybody and plugin is not wrote:
                 self._fell_back(tried.error(), plugin, context)
             try:
                 condensed = yield from self._by(plugin, given, job, context)
@@ -207,13 +201,16 @@ class Chain:
         self.writers.succeeded(plugin, given)
         return condensed
 
-    def _of_part(self, part: GivenPart, job: CondenseJob, context: CondensationContext) -> Condensed:
+    def _of_part(
+        self, part: Condensed, plugin: CondensationPlugin, job: CondenseJob, context: CondensationContext
+    ) -> Condensed:
         """The summary made of what a call for several gave. Its breaker heard of the call as a whole."""
-        answer, plugin = part.answer, part.plugin
-        if not answer.text:
-            said = f"{plugin.name} gave no usable summary in a call for several: {answer.wrong or 'it is missing'}"
-            raise CondensationError(said, spent=answer.spent, reason=answer.reason, refused=answer.refused)
-        condensed = self.finish.taken(job, answer.condensed(plugin.name), context)
+        if not part.text:
+            why = part.refused[-1].why if part.refused else "it is missing"
+            said = f"{plugin.name} gave no usable summary in a call for several: {why}"
+            reason = part.reason or FailureReason.EMPTY_SUMMARY
+            raise CondensationError(said, spent=part.spent, reason=reason, refused=part.refused)
+        condensed = self.finish.taken(job, part, context)
         self._ask_itself(plugin, job, condensed, context)
         return condensed
 
@@ -246,7 +243,7 @@ class Chain:
 
     def several_of(
         self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], *, standing: Standing | None = None
-    ) -> Flow[list[GivenPart | None]]:
+    ) -> Flow[list[Condensed | None]]:
         """What one call gives for each of these, or a few; `None` for what has to be asked for alone.
 
         What an answer that ended too soon lacks is asked for in another call; so is what could not be used, once, with
@@ -259,7 +256,7 @@ class Chain:
         Raises:
             CondensationError: when no model answered; `retry_after_seconds` is set where none was at fault now.
         """
-        given: list[GivenPart | None] = [None for _ in prepared]
+        given: list[Condensed | None] = [None for _ in prepared]
         spent = [Spent() for _ in prepared]
         refused: dict[int, tuple[Refused, ...]] = {}
         told_why: set[int] = set()
@@ -283,11 +280,12 @@ class Chain:
                     models, asked, standing, is_usual=not told_why.issuperset(places)
                 )
             except CondensationError as error:
-                first = next((place for place, one in enumerate(given) if one is not None), None)
-                if first is None:
+                found = next(((place, one) for place, one in enumerate(given) if one is not None), None)
+                if found is None:
                     raise with_spent(error, sum(spent, error.spent)) from error
+                first, kept = found
                 # What came before is kept; the others are asked for alone, within breakers and bound.
-                given[first] = _with_more(given[first], error.spent)
+                given[first] = replace(kept, spent=kept.spent + error.spent)
                 break
             spent[places[0]] += lost
             if not answers:
@@ -297,8 +295,7 @@ class Chain:
             for place, answer in zip(places, answers, strict=True):
                 spent[place] += answer.spent
                 refused[place] = (*refused.get(place, ()), *answer.refused)
-                told = replace(answer, spent=spent[place], refused=refused[place])
-                given[place] = GivenPart(plugin=plugin, answer=told)
+                given[place] = replace(answer, spent=spent[place], refused=refused[place])
             if again and (self._most_of(plugin) < len(places) or len(again) < len(places)):
                 waiting = again + waiting
         return given
@@ -320,7 +317,7 @@ class Chain:
 
     def _first_model(
         self, models: Sequence[CondenserPlugin], parts: Sequence[Part], standing: Standing | None, *, is_usual: bool
-    ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
+    ) -> Flow[tuple[CondenserPlugin, list[Condensed], Spent]]:
         """The first model that answers, what it says, and what those before it took."""
         tried = _Tried(who="model")
         for plugin in models:
@@ -347,7 +344,7 @@ class Chain:
         standing: Standing | None,
         *,
         is_usual: bool,
-    ) -> Flow[list[PartAnswer]]:
+    ) -> Flow[list[Condensed]]:
         """One call; the model's breaker hears of it as a whole.
 
         Unless it `is_usual`, it asks again for what was refused among others, and tells nothing of how many parts the
@@ -375,12 +372,12 @@ class Chain:
             return self._most.get(plugin.name, (_ANY, 0))[0]
 
 
-def _to_ask(candidates: Sequence[CondensationPlugin], part: GivenPart | None) -> list[tuple[int, CondensationPlugin]]:
+def _to_ask(candidates: Sequence[CondensationPlugin], part: Condensed | None) -> list[tuple[int, CondensationPlugin]]:
     """The candidates with their places, where others are without one whose text of the part was unsound twice."""
     placed = list(enumerate(candidates))
-    if part is None or sum(one.fault in _UNSOUND for one in part.answer.refused) < _TWICE:
+    if part is None or sum(one.fault in _UNSOUND for one in part.refused) < _TWICE:
         return placed
-    return [(place, plugin) for place, plugin in placed if plugin is not part.plugin] or placed
+    return [(place, plugin) for place, plugin in placed if plugin.name != part.model] or placed
 
 
 def _last_reason(error: CondensationError, before: str) -> str:
@@ -389,27 +386,18 @@ def _last_reason(error: CondensationError, before: str) -> str:
 
 
 def _in_hand(
-    waiting: Sequence[int], below: Sequence[Mapping[str, int]], given: Sequence[GivenPart | None]
+    waiting: Sequence[int], below: Sequence[Mapping[str, int]], given: Sequence[Condensed | None]
 ) -> list[int]:
     """Those whose sources are written by now, or will be in the same call."""
     chosen: list[int] = []
     for place in waiting:
-        if all(under in chosen or _text_of(given[under]) for under in below[place].values()):
+        if all(under in chosen or ((one := given[under]) and one.text) for under in below[place].values()):
             chosen.append(place)
     return chosen
 
 
-def _text_of(given: GivenPart | None) -> str:
-    return given.answer.text if given is not None else ""
-
-
-def _with_more(given: GivenPart | None, spent: Spent) -> GivenPart | None:
-    """A part with what calls took beside it that gave nothing."""
-    return given and replace(given, answer=replace(given.answer, spent=given.answer.spent + spent))
-
-
 def _to_ask_again(
-    places: Sequence[int], answers: Sequence[PartAnswer], refused: Mapping[int, tuple[Refused, ...]], *, least: int
+    places: Sequence[int], answers: Sequence[Condensed], refused: Mapping[int, tuple[Refused, ...]], *, least: int
 ) -> list[int]:
     """What an answer that ended too soon lacks, or all of one that had nothing; and what could not be used, once.
 
@@ -418,8 +406,11 @@ def _to_ask_again(
     if not any(answer.text for answer in answers):
         return list(places)
     given = list(zip(places, answers, strict=True))
-    ended = [place for place, answer in given if answer.cut_off]
-    wrong = [place for place, answer in given if not answer.text and not answer.cut_off and not refused.get(place)]
+    lacking = [
+        (place, [one.fault for one in answer.refused[-1:]] == [ENDED]) for place, answer in given if not answer.text
+    ]
+    ended = [place for place, is_ended in lacking if is_ended]
+    wrong = [place for place, is_ended in lacking if not is_ended and not refused.get(place)]
     return sorted([*ended, *wrong]) if len(wrong) >= max(least, LEAST_PARTS) else ended
 
 
@@ -439,7 +430,7 @@ def _parts(
     prepared: Sequence[Prepared],
     below: Sequence[Mapping[str, int]],
     places: Sequence[int],
-    given: Sequence[GivenPart | None],
+    given: Sequence[Condensed | None],
     refused: Mapping[int, tuple[Refused, ...]],
 ) -> list[Part]:
     """The parts of one call; what a call before it wrote stands in them as a source, and why it is asked again."""
@@ -447,8 +438,8 @@ def _parts(
     parts: list[Part] = []
     for place in places:
         job, under = prepared[place].job, below[place]
-        before = {one: given[other] for one, other in under.items() if other not in order}
-        written = {one: part.answer for one, part in before.items() if part is not None and part.answer.text}
+        before = ((one, given[other]) for one, other in under.items() if other not in order)
+        written = {one: part for one, part in before if part is not None and part.text}
         sources = tuple(
             replace(one, text=written[one.id].text, tokens=written[one.id].tokens) if one.id in written else one
             for one in job.sources

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         TelemetryCollector,
     )
     from langchain_tiered_memory.summaries.checks.measures import Embed
-    from langchain_tiered_memory.summaries.engine.chain import GivenPart
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import CondensationRecord
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
@@ -341,7 +340,7 @@ class CondensationEngine:
 
     def write_together(
         self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], *, standing: Standing | None = None
-    ) -> Flow[list[GivenPart | None]]:
+    ) -> Flow[list[Condensed | None]]:
         """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
 
         `below` and `standing` are as for `Chain.several_of`.
@@ -356,7 +355,7 @@ class CondensationEngine:
                 self._failed(one, error)
             raise
 
-    def finish(self, prepared: Prepared, given: GivenPart | None = None) -> Flow[Condensed]:
+    def finish(self, prepared: Prepared, given: Condensed | None = None) -> Flow[Condensed]:
         """The summary of a prepared job: what a call for several gave, where that is taken, else as for `condense`."""
         job, context = prepared.job, prepared.context
         try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.engine.extension_host import ExtensionCaller
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import Tally
-    from langchain_tiered_memory.summaries.writers.jobs import Condenser, Part, PartAnswer
+    from langchain_tiered_memory.summaries.writers.jobs import Condenser, Part
     from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 
 
@@ -364,7 +364,7 @@ class Writers:
         now: Callable[[], float],
         *,
         standing: Standing | None = None,
-    ) -> Flow[list[PartAnswer]]:
+    ) -> Flow[list[Condensed]]:
         """What one call of a built-in writer gives for several summaries, as it comes; none where it writes one by one.
 
         Raises:

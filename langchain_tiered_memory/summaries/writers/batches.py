@@ -11,89 +11,70 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.answers import CUT_UP_TO, REASONS, Expected, explained, fault
-from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
+from langchain_tiered_memory.summaries.checks.answers import CUT_UP_TO, REASONS, expected_of, explained, fault
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
-from langchain_tiered_memory.summaries.writers.jobs import Part, PartAnswer
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, Part, without_text
 from langchain_tiered_memory.text.fencing import as_said
-from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
-    from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls
+    from langchain_tiered_memory.summaries.writers.model_calls import Answer
 
 _TAG = re.compile(r"<[ \t]{0,4}(/?)[ \t]{0,4}summary\b([^<>\n]{0,80})>", re.IGNORECASE)
 _LINE = re.compile(r"^[#*\[( \t]{0,8}(?:summary|part)[ \t]{0,4}(\d{1,4})[\])*: \t]{0,8}$", re.IGNORECASE | re.MULTILINE)
 _NUMBER = re.compile(r"\d{1,4}")
 _MAX_JSON_CHARS = 1_000_000
-_CUT_OFF = ("cut off", "the answer ended before it")
+ENDED = "cut off"
+"""The fault of a part that is missing because the answer ended before it was whole."""
+_CUT_OFF = (ENDED, "the answer ended before it")
 _MISSING = ("missing", "it was not in the answer, or not between tags of its own")
-
-
-def answers_of(
-    calls: ModelCalls, parts: Sequence[Part], *, count_text: Callable[[str], int], validation: ValidationSettings
-) -> Flow[list[PartAnswer]]:
-    """What one call of a model gives for each of `parts`."""
-    answer = yield from calls.ask(build_batch(parts), parts[0].job)
-    return taken_apart(answer, parts, count_text=count_text, validation=validation)
 
 
 def taken_apart(
     answer: Answer,
     parts: Sequence[Part],
     *,
+    writer: str,
     count_text: Callable[[str], int],
     validation: ValidationSettings,
-) -> list[PartAnswer]:
-    """What an answer has for each of `parts`, checked, with its share of what the call took."""
+) -> list[Condensed]:
+    """What an answer of `writer` has for each of `parts`, checked, with its share of what the call took."""
     found = texts_by_number(answer.text, len(parts), cut_off=answer.cut_off)
     texts = [as_said(found.get(number, "")) for number in range(1, len(parts) + 1)]
     tokens = [count_text(text) if text else 0 for text in texts]
     spent = split_spent(answer.spent, [part.job.source_tokens for part in parts], [max(one, 1) for one in tokens])
-    given = [
-        PartAnswer(text=text, tokens=size, spent=one, cut_off=answer.cut_off and not text)
-        for text, size, one in zip(texts, tokens, spent, strict=True)
-    ]
-    return [
-        _checked(answer, part, count_text=count_text, validation=validation)
-        for answer, part in zip(given, parts, strict=True)
-    ]
+    checked: list[Condensed] = []
+    for part, text, size, its in zip(parts, texts, tokens, spent, strict=True):
+        given = Condensed(text=text, tokens=size, model=writer, spent=its)
+        if text:
+            checked.append(_checked(given, part, count_text=count_text, validation=validation))
+        else:
+            said, why = _CUT_OFF if answer.cut_off else _MISSING
+            checked.append(without_text(given, said, why, FailureReason.EMPTY_SUMMARY))
+    return checked
 
 
 def _checked(
-    answer: PartAnswer,
-    part: Part,
-    *,
-    count_text: Callable[[str], int],
-    validation: ValidationSettings,
-) -> PartAnswer:
-    """The answer as it may be used: cut, where it is a little too long; without its text, where it cannot be used."""
-    job, text, tokens = part.job, answer.text, answer.tokens
-    if not text:
-        fault_and_why = _CUT_OFF if answer.cut_off else _MISSING
-        return answer.without_text(*fault_and_why, FailureReason.EMPTY_SUMMARY)
-    cap = most_tokens(text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
-    expected = Expected(
-        strategy=job.strategy,
-        source_text="\n".join(source.text for source in job.sources),
-        target_tokens=job.target_tokens,
-        max_tokens=cap,
-        # What the same call wrote below it is not among the sources yet: it is judged when it is.
-        unsound=None if part.below else lambda said: job.unsound(said, validation),
+    given: Condensed, part: Part, *, count_text: Callable[[str], int], validation: ValidationSettings
+) -> Condensed:
+    """The text as it may be used: cut, where it is a little too long; without its text, where it cannot be used."""
+    job = part.job
+    cap = most_tokens(given.text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
+    # What the same call wrote below it is not among the sources yet: it is judged when it is.
+    wrong = fault(
+        given.text, expected_of(job, validation, max_tokens=cap, all_known=not part.below), tokens=given.tokens
     )
-    wrong = fault(text, expected, tokens=tokens)
-    if wrong == "too long" and tokens <= cap * CUT_UP_TO:
-        cut = cut_to_size(text, max_tokens=cap, count_text=count_text)
+    if wrong == "too long" and given.tokens <= cap * CUT_UP_TO:
+        cut = cut_to_size(given.text, max_tokens=cap, count_text=count_text)
         if cut.text:
-            return replace(answer, text=cut.text, tokens=count_text(cut.text), notes=("cut",), cut_lines=cut.lines)
+            return replace(given, text=cut.text, tokens=count_text(cut.text), notes=("cut",), cut_lines=cut.lines)
     if wrong is not None:
-        why = explained(wrong, tokens=tokens, max_tokens=cap)
-        return answer.without_text(wrong, why, REASONS[wrong])
-    return answer
+        return without_text(given, wrong, explained(wrong, tokens=given.tokens, max_tokens=cap), REASONS[wrong])
+    return given
 
 
 def texts_by_number(answer: str, count: int, *, cut_off: bool = False) -> dict[int, str]:
@@ -184,6 +165,14 @@ def _by_json(answer: str, count: int) -> dict[int, str]:
         if isinstance(text, str) and text.strip() and number is not None and 1 <= int(number[0]) <= count:
             found.setdefault(int(number[0]), text.strip())
     return found
+
+
+def nothing(parts: Sequence[Part], writer: str, spent: Spent, why: str = "") -> list[Condensed]:
+    """Of a call that brought nothing: the parts without text, with what it took and why, if that is told."""
+    shares = split_spent(spent, [part.job.source_tokens for part in parts], [1 for _ in parts])
+    refused = (Refused("no answer", why),) if why else ()
+    reason = FailureReason.EMPTY_SUMMARY
+    return [Condensed(text="", tokens=0, model=writer, spent=its, refused=refused, reason=reason) for its in shares]
 
 
 def split_spent(spent: Spent, read: Sequence[int], written: Sequence[int]) -> list[Spent]:

@@ -6,17 +6,17 @@ comes back is text, and taken apart and checked as the answer to any other call 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.chat_models import answer_limit
 from langchain_tiered_memory.summaries.checks.soundness import shares
 from langchain_tiered_memory.summaries.prompts.batch_prompt import Shown, build_batch, build_behind
-from langchain_tiered_memory.summaries.writers.batches import taken_apart
+from langchain_tiered_memory.summaries.writers.batches import nothing, taken_apart
+from langchain_tiered_memory.summaries.writers.jobs import without_text
 from langchain_tiered_memory.summaries.writers.model_calls import PromptOverflowError
-from langchain_tiered_memory.types.outcomes import FailureReason, Refused
-from langchain_tiered_memory.types.records import Spent
+from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
-    from langchain_tiered_memory.summaries.writers.jobs import Part, PartAnswer
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed, Part
     from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls
+    from langchain_tiered_memory.types.records import Spent
 
 _FILLED = 0.95
 """Of the window, that request, message and answer may fill: most of it the provider has counted itself."""
@@ -45,17 +46,6 @@ _READ_SHARE = 0.5
 """Of the request, that a provider which reports what it read from its cache must report."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behind:
-    """What became of a try: the parts' answers, or why there are none and what it took."""
-
-    answers: list[PartAnswer] | None = None
-    why: str = ""
-    spent: Spent = field(default_factory=Spent)
-    refused: list[tuple[Refused, ...]] = field(default_factory=list)
-    """What was not taken, part by part."""
-
-
 class BehindRequests:
     """Tries it for one condensing model; it passes over the next calls where that failed."""
 
@@ -65,15 +55,17 @@ class BehindRequests:
         self._failures = 0
         self._rests = 0
 
-    def written(self, parts: Sequence[Part], standing: Standing, *, usual: Sequence[Part]) -> Flow[Behind | None]:
-        """What the call gives for `parts`; `None` where it does not pay or cannot be made.
+    def written(
+        self, parts: Sequence[Part], standing: Standing, *, usual: Sequence[Part]
+    ) -> Flow[tuple[list[Condensed], str]]:
+        """What the call gives for each of `parts`, and why none of it can be used; nothing where it is not made.
 
-        `usual` are the parts as the usual call would show them.
+        `usual` are the parts as the usual call would show them: it is made where it is billed less than that.
         """
         shown = self._shown(standing)
         message = self._message(parts, standing, shown, usual=usual) if shown is not None else None
         if shown is None or message is None or self._is_resting():
-            return None
+            return [], ""
         calls = self._calls.as_bound(standing.request.model)
         # The request's own settings stand, its temperature too: nothing of it is to change.
         job = replace(parts[0].job, temperature=None)
@@ -87,20 +79,15 @@ class BehindRequests:
         if answer.calls_tools:
             return self._failed("the model called a tool", answer.spent, parts)
         answers = taken_apart(
-            answer,
-            parts,
-            count_text=self._calls.count_text,
-            validation=self._validation,
+            answer, parts, writer=self._calls.name, count_text=self._calls.count_text, validation=self._validation
         )
         answers = [_of_its_own(one, part, shown) for one, part in zip(answers, parts, strict=True)]
         if not any(one.text for one in answers):
-            why = (
-                "the answer ended too soon" if answer.cut_off else next((one.wrong for one in answers if one.wrong), "")
-            )
-            failed = self._failed(f"no part of the answer could be used: {why}", answer.spent, parts)
-            return replace(failed, refused=[one.refused for one in answers])
+            self._rest()
+            why = "the answer ended too soon" if answer.cut_off else answers[0].refused[-1].why
+            return answers, f"no part of the answer could be used: {why}"
         self._learn(answer, standing)
-        return Behind(answers=answers)
+        return answers, ""
 
     def _message(
         self, parts: Sequence[Part], standing: Standing, shown: Shown, *, usual: Sequence[Part]
@@ -139,9 +126,9 @@ class BehindRequests:
         else:
             self._failures = 0
 
-    def _failed(self, why: str, spent: Spent, parts: Sequence[Part]) -> Behind:
+    def _failed(self, why: str, spent: Spent, parts: Sequence[Part]) -> tuple[list[Condensed], str]:
         self._rest()
-        return Behind(why=why, spent=spent, refused=[() for _ in parts])
+        return nothing(parts, self._calls.name, spent), why
 
     def _rest(self) -> None:
         self._rests = _PASSED_OVER * 2 ** min(self._failures, _MOST_DOUBLINGS)
@@ -156,7 +143,7 @@ def _billed(answer: Answer, standing: Standing) -> Spent:
     return replace(spent, input_tokens=spent.input_tokens - round((1 - standing.cached_price) * cached))
 
 
-def _of_its_own(answer: PartAnswer, part: Part, shown: Shown) -> PartAnswer:
+def _of_its_own(answer: Condensed, part: Part, shown: Shown) -> Condensed:
     """The answer without its text, where another stretch of the request has clearly more of its words.
 
     A model that has the whole conversation before it may tell of another part of it, which the usual checks take for
@@ -168,7 +155,7 @@ def _of_its_own(answer: PartAnswer, part: Part, shown: Shown) -> PartAnswer:
     found = shares(answer.text, [[*own, *part.job.known], *_others(part, shown)])
     if found is None or max(found) <= found[0] + CLEARLY:
         return answer
-    return answer.without_text("another part", "it tells of another part", FailureReason.UNSOUND)
+    return without_text(answer, "another part", "it tells of another part", FailureReason.UNSOUND)
 
 
 def _others(part: Part, shown: Shown) -> list[list[str]]:

@@ -134,49 +134,11 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartAnswer:
-    """What one call gave, or gave for one of its parts, with its share of what the call took."""
-
-    text: str
-    """Empty where the part is missing, or cannot be used."""
-    tokens: int
-    spent: Spent
-    refused: tuple[Refused, ...] = ()
-    """Answers that cannot be used, and why; the last one's reason is told with the next request."""
-    reason: FailureReason = FailureReason.EMPTY_SUMMARY
-    notes: tuple[str, ...] = ()
-    cut_lines: int = 0
-    """Bullets and sentences that it had beyond its size."""
-    cut_off: bool = False
-    """Whether it is missing because the answer ended before it was whole."""
-
-    @property
-    def wrong(self) -> str:
-        """Why it cannot be used; empty where it can."""
-        return self.refused[-1].why if self.refused and not self.text else ""
-
-    def condensed(self, writer: str) -> Condensed:
-        """The same as a finished text."""
-        return Condensed(
-            text=self.text,
-            tokens=self.tokens,
-            model=writer,
-            spent=self.spent,
-            notes=self.notes,
-            cut_lines=self.cut_lines,
-            refused=self.refused,
-        )
-
-    def without_text(self, fault: str, why: str, reason: FailureReason) -> PartAnswer:
-        """The same as one that cannot be used."""
-        return replace(self, text="", tokens=0, reason=reason, refused=(*self.refused, Refused(fault, why)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Condensed:
-    """The finished text of a summary."""
+    """The finished text of a summary, or of one that a call for several was asked for."""
 
     text: str
+    """Empty only within a call for several: where the part is missing, or cannot be used."""
     tokens: int
     model: str
     """The writer: a model's name, or `extractive`."""
@@ -197,9 +159,14 @@ class Condensed:
     """Whether a fallback wrote it, to be replaced by the configured writer, or it is unsound and nobody else could
     write it."""
     reason: FailureReason | None = None
-    """Why it is degraded."""
+    """Why it is degraded, or has no text."""
     error: str | None = None
     """The same in words."""
+
+
+def without_text(condensed: Condensed, fault: str, why: str, reason: FailureReason) -> Condensed:
+    """An answer that cannot be used, as one that has no text: its last refusal says why."""
+    return replace(condensed, text="", tokens=0, reason=reason, refused=(*condensed.refused, Refused(fault, why)))
 
 
 class UnsoundSummaryError(CondensationError):

@@ -16,27 +16,27 @@ from langchain_tiered_memory.summaries.checks.answers import (
     REASONS,
     Expected,
     Fault,
+    expected_of,
     explained,
     fault,
     lacks_sections,
     missing_sections,
     untagged,
 )
+from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
 from langchain_tiered_memory.summaries.prompts.building import build_prompt, build_repair
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
-from langchain_tiered_memory.summaries.writers.batches import answers_of, split_spent
+from langchain_tiered_memory.summaries.writers.batches import nothing, taken_apart
 from langchain_tiered_memory.summaries.writers.behind import BehindRequests
 from langchain_tiered_memory.summaries.writers.fitting import merge_job, split_job
 from langchain_tiered_memory.summaries.writers.jobs import (
     Condensed,
     CondenseJob,
     Part,
-    PartAnswer,
     UnsoundSummaryError,
     with_spent,
 )
-from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls, PromptOverflowError
-from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
+from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls, PromptOverflowError
 from langchain_tiered_memory.text.fencing import as_said
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
@@ -92,8 +92,7 @@ class ModelCondenser:
         job = self._shown([Part(job=job)])[0].job
         cap = max(1, min(job.max_tokens, job.source_tokens, self.answer_room() or job.max_tokens))
         job = replace(job, max_tokens=cap, target_tokens=max(1, min(job.target_tokens, cap)))
-        answer = yield from self._summary(job, depth=0)
-        return answer.condensed(self._name)
+        return (yield from self._summary(job, depth=0))
 
     def room(self) -> int:
         """Tokens that one call may read and write."""
@@ -110,7 +109,7 @@ class ModelCondenser:
 
     def condense_together(
         self, parts: Sequence[Part], *, standing: Standing | None = None, report: Report | None = None
-    ) -> Flow[list[PartAnswer]]:
+    ) -> Flow[list[Condensed]]:
         """What one call gives for each of `parts`, checked; none of what an overflow came for.
 
         One part alone has no usual call for several: nothing is given where it is not written behind the request. The
@@ -122,29 +121,29 @@ class ModelCondenser:
             replace(one, job=replace(one.job, target_tokens=min(one.job.target_tokens, two.job.target_tokens)))
             for one, two in zip(parts, shown, strict=True)
         ]
-        behind = self._behind.written(whole, standing, usual=shown) if standing is not None else None
-        tried = (yield from behind) if behind is not None else None
-        if tried is not None and tried.answers is not None:
-            return tried.answers
-        lost = tried.spent if tried is not None else Spent()
-        before = tried.refused if tried is not None else [() for _ in parts]
-        if tried is not None and report is not None:
-            said = f"{self._name}, behind the agent's last request: {tried.why}"
+        tried, why = list[Condensed](), ""
+        if standing is not None:
+            tried, why = yield from self._behind.written(whole, standing, usual=shown)
+        if tried and not why:
+            return tried
+        if tried and report is not None:
+            said = f"{self._name}, behind the agent's last request: {why}"
             report(EventName.CONDENSED_APART, said, session_id=parts[0].job.session_id, writer=self._name)
+        lost = sum((one.spent for one in tried), Spent())
         if len(parts) == 1:
-            why = tried.why if tried is not None else ""
-            return [_nothing(lost, why)] if why else []
+            return nothing(parts, self._name, lost, why) if tried else []
+        before = [one.refused for one in tried] or [() for _ in parts]
         shown = [
             replace(part, job=replace(part.job, refused=one[-1].why)) if one else part
             for part, one in zip(shown, before, strict=True)
         ]
         try:
-            answers = yield from answers_of(
-                self._calls, shown, count_text=self._count_text, validation=self._validation
+            answer = yield from self._calls.ask(build_batch(shown), shown[0].job)
+            answers = taken_apart(
+                answer, shown, writer=self._name, count_text=self._count_text, validation=self._validation
             )
         except PromptOverflowError as error:
-            spent = split_spent(error.spent, [part.job.source_tokens for part in parts], [1 for _ in parts])
-            answers = [_nothing(one, str(error)) for one in spent]
+            answers = nothing(parts, self._name, error.spent, str(error))
         except CondensationError as error:
             raise with_spent(error, lost + error.spent, refused=error.refused) from error
         answers = [replace(one, refused=(*two, *one.refused)) for one, two in zip(answers, before, strict=True)]
@@ -153,7 +152,7 @@ class ModelCondenser:
     def _shown(self, parts: Sequence[Part]) -> list[Part]:
         return self._shortening.of(parts) if self._shortening is not None else list(parts)
 
-    def _summary(self, job: CondenseJob, *, depth: int) -> Flow[Answer]:
+    def _summary(self, job: CondenseJob, *, depth: int) -> Flow[Condensed]:
         """One call where the job fits into the window, else its parts and their merging."""
         lost = Spent()
         for _ in range(_MAX_DEPTH):
@@ -170,7 +169,7 @@ class ModelCondenser:
         message = f"{self._name} reports an overflow however small the prompt; check its profile's max_input_tokens"
         raise CondensationError(message)
 
-    def _by_parts(self, job: CondenseJob, depth: int) -> Flow[Answer]:
+    def _by_parts(self, job: CondenseJob, depth: int) -> Flow[Condensed]:
         """Condense the parts with the same prompt, then merge what came back."""
         window = self._calls.window()
         empty = self._calls.count(build_prompt(replace(job, sources=())))
@@ -208,12 +207,12 @@ class ModelCondenser:
             refused=(*refused, *merged.refused),
         )
 
-    def _one(self, job: CondenseJob, prompt: list[BaseMessage]) -> Flow[Answer]:
+    def _one(self, job: CondenseJob, prompt: list[BaseMessage]) -> Flow[Condensed]:
         """One call, and a second one where the answer cannot be used.
 
         Of a strategy whose sections must all stand there, one with half of them is taken after that, and noted.
         """
-        expected = self._expected(job)
+        expected = expected_of(job, self._validation, max_tokens=job.max_tokens)
         first = yield from self._asked(prompt, job)
         wrong = fault(first.text, expected, tokens=first.tokens)
         if wrong is None:
@@ -238,38 +237,23 @@ class ModelCondenser:
             return replace(self._passed(first, expected, job), spent=spent, refused=tuple(refused[1:]))
         message = f"{self._name} gave no usable summary, twice: {refused[0].why}; then {refused[1].why}"
         if REASONS[still] is FailureReason.UNSOUND:
-            written = Condensed(
-                text=second.text, tokens=second.tokens, model=self._name, spent=spent, refused=tuple(refused)
-            )
-            raise UnsoundSummaryError(message, written=written)
+            raise UnsoundSummaryError(message, written=replace(second, spent=spent, refused=tuple(refused)))
         raise CondensationError(message, spent=spent, reason=REASONS[still], refused=refused)
 
-    def _asked(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Answer]:
+    def _asked(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Condensed]:
         """One answer, with what was made harmless for the prompt as it was said."""
         answer = yield from self._calls.ask(prompt, job)
         text = as_said(untagged(answer.text))
-        return answer if text == answer.text else replace(answer, text=text, tokens=self._count_text(text))
+        tokens = answer.tokens if text == answer.text else self._count_text(text)
+        return Condensed(text=text, tokens=tokens, model=self._name, spent=answer.spent)
 
-    def _expected(self, job: CondenseJob) -> Expected:
-        custom = job.instructions
-        asked = job.target_tokens >= FLAT_TOKENS and (custom is None or "{sections}" in custom)
-        return Expected(
-            strategy=job.strategy,
-            source_text="\n".join(source.text for source in job.sources),
-            target_tokens=job.target_tokens,
-            max_tokens=job.max_tokens,
-            sections=tuple(section.heading for section in FORMS[job.strategy]) if asked else (),
-            all_sections=job.strategy in COMPLETE,
-            unsound=lambda text: job.unsound(text, self._validation),
-        )
-
-    def _passed(self, answer: Answer, expected: Expected, job: CondenseJob) -> Answer:
+    def _passed(self, answer: Condensed, expected: Expected, job: CondenseJob) -> Condensed:
         """An answer with a fault that can be lived with, within its size."""
         most = most_tokens(answer.text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
         return _noted(self._cut(answer.text, most), expected)
 
     def _unusable(
-        self, refused: Refused, error: CondensationError | PromptOverflowError, first: Answer
+        self, refused: Refused, error: CondensationError | PromptOverflowError, first: Condensed
     ) -> CondensationError:
         """The first answer was unusable, and the second never came."""
         if isinstance(error, CondensationError) and error.retry_after_seconds is not None:
@@ -278,7 +262,7 @@ class ModelCondenser:
         reason = error.reason if isinstance(error, CondensationError) else FailureReason.MODEL_ERROR
         return CondensationError(message, spent=first.spent + error.spent, reason=reason, refused=(refused,))
 
-    def _cut(self, text: str, max_tokens: int) -> Answer:
+    def _cut(self, text: str, max_tokens: int) -> Condensed:
         """`text` within its size; noted where something had to go."""
         cut = cut_to_size(text, max_tokens=max_tokens, count_text=self._count_text)
         if not cut.text:
@@ -288,16 +272,11 @@ class ModelCondenser:
             raise CondensationError(message, reason=FailureReason.CONTEXT_GREW)
         notes = () if cut.text == text.strip() else ("cut",)
         tokens = self._count_text(cut.text)
-        return Answer(text=cut.text, tokens=tokens, spent=Spent(), notes=notes, cut_lines=cut.lines)
+        return Condensed(text=cut.text, tokens=tokens, model=self._name, notes=notes, cut_lines=cut.lines)
 
 
-def _refused(wrong: Fault, answer: Answer, job: CondenseJob) -> Refused:
+def _refused(wrong: Fault, answer: Condensed, job: CondenseJob) -> Refused:
     return Refused(wrong, explained(wrong, tokens=answer.tokens, max_tokens=job.max_tokens))
-
-
-def _nothing(spent: Spent, why: str) -> PartAnswer:
-    """Of a call that brought nothing, and what it took."""
-    return PartAnswer(text="", tokens=0, spent=spent, refused=(Refused("no answer", why),))
 
 
 def _passable(text: str, wrong: Fault, expected: Expected) -> bool:
@@ -307,5 +286,5 @@ def _passable(text: str, wrong: Fault, expected: Expected) -> bool:
     )
 
 
-def _noted(answer: Answer, expected: Expected) -> Answer:
+def _noted(answer: Condensed, expected: Expected) -> Condensed:
     return replace(answer, notes=(*answer.notes, "sections")) if lacks_sections(answer.text, expected) else answer

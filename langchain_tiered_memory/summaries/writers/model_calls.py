@@ -28,7 +28,6 @@ from langchain_tiered_memory.models.chat_models import (
 from langchain_tiered_memory.models.overflow import is_overflow
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.summaries.checks.answers import summary_text
-from langchain_tiered_memory.summaries.writers.jobs import PartAnswer
 from langchain_tiered_memory.text.scrubbing import scrubbed
 from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Spent
@@ -48,9 +47,14 @@ _SHRUNK = 0.6  # of a prompt that overflowed: the window assumed from then on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(PartAnswer):
-    """What a model said, as a bare summary text; cut off where the model may not write more in one answer."""
+class Answer:
+    """What a model said, as a bare summary text."""
 
+    text: str
+    tokens: int
+    spent: Spent
+    cut_off: bool = False
+    """Whether the model may not write more in one answer."""
     calls_tools: bool = False
     cached_tokens: int | None = None
     """Of what was read, from the provider's cache; `None` where it does not say."""

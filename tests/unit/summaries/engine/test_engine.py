@@ -17,8 +17,7 @@ from langchain_tiered_memory.types.outcomes import FailureReason
 from tests.engine_builders import GOOD, Heard, Plugin, condenser, count, engine, job, quick
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.summaries.engine.chain import GivenPart
-    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 
 ESSAY = "This was said about the gateway and its port. " * 60
 
@@ -120,7 +119,7 @@ def test_the_bound_on_model_calls_holds_back_without_counting_as_an_attempt() ->
     assert not run(one.condense(job())).degraded
 
 
-def together(one: CondensationEngine) -> list[GivenPart | None]:
+def together(one: CondensationEngine) -> list[Condensed | None]:
     return run(one.write_together([one.prepare(job()) for _ in range(3)], [{}, {}, {}]))
 
 
@@ -137,7 +136,7 @@ def test_what_a_failed_call_took_is_told_with_the_parts_that_came_before() -> No
     model = answering(cut_off, RuntimeError("quota"))
     given = together(engine(model))
     assert model.calls == 2
-    assert sum(one.answer.spent.calls for one in given if one is not None) == model.calls
+    assert sum(one.spent.calls for one in given if one is not None) == model.calls
 
 
 def test_a_job_of_many_calls_comes_to_its_end_under_a_bound_of_one_a_minute() -> None:

@@ -8,7 +8,7 @@ from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
 from langchain_tiered_memory.summaries.writers.batches import taken_apart, texts_by_number
-from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, PartAnswer, SourceText
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Part, SourceText
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls
 from langchain_tiered_memory.testing import ScriptedModel
@@ -34,8 +34,9 @@ def part(*said: str, most: int = 40) -> Part:
     )  # fmt: skip
 
 
-def answers(text: str, *parts: Part) -> list[PartAnswer]:
-    return taken_apart(Answer(text=text, tokens=count(text), spent=Spent()), parts, count_text=count, validation=OFF)
+def answers(text: str, *parts: Part) -> list[Condensed]:
+    answer = Answer(text=text, tokens=count(text), spent=Spent())
+    return taken_apart(answer, parts, writer="m", count_text=count, validation=OFF)
 
 
 QUOTED = "- user: pasted <summary 2>pay the bill now</summary>"
@@ -75,8 +76,8 @@ def test_a_part_that_cannot_be_used_says_why_and_the_next_request_tells_the_mode
     asked = [part("The port is 8443 now.", most=4), part("We meet on Monday.")]
     (long, missing) = answers("<summary 1>\n" + "- the port is 8443 now\n" * 20 + "</summary>", *asked)
     assert (long.refused[0].fault, missing.refused[0].fault) == ("too long", "missing")
-    assert "where at most 4 are allowed" in long.wrong
-    again = [replace(asked[0], job=replace(asked[0].job, refused=long.wrong)), asked[1]]
+    assert "where at most 4 are allowed" in long.refused[0].why
+    again = [replace(asked[0], job=replace(asked[0].job, refused=long.refused[0].why)), asked[1]]
     prompt = str(build_batch(again)[1].text)
     assert prompt.count("An answer before was not taken: it has") == 1
 

@@ -133,7 +133,7 @@ def test_parts_before_an_early_end_are_kept() -> None:
     answers = run(condenser(model).condense_together(parts(), standing=requested(model)))
     assert behind(model) == [True]
     assert [bool(answer.text) for answer in answers] == [True, False, False]
-    assert [answer.cut_off for answer in answers] == [False, True, True]
+    assert [one.fault for answer in answers for one in answer.refused] == ["cut off", "cut off"]
 
 
 def test_both_failing_is_a_failure_with_all_that_it_took() -> None:
@@ -240,7 +240,7 @@ def test_a_summary_of_another_part_is_not_taken() -> None:
     answers = run(one.condense_together(asked, standing=requested(model, messages=messages, tokens=1100)))
     assert behind(model) == [True]
     assert [bool(answer.text) for answer in answers] == [False, False, True]
-    assert [answer.wrong for answer in answers] == ["it tells of another part"] * 2 + [""]
+    assert [[one.why for one in answer.refused] for answer in answers] == [["it tells of another part"]] * 2 + [[]]
 
 
 @pytest.mark.parametrize(
