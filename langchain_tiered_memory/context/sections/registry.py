@@ -91,7 +91,7 @@ class SectionRegistry:
     def attach(self, *, report: Report, seconds: float) -> None:
         """Have failures reported, and set the deadline."""
         self._report = report
-        self.caller.configure(seconds=seconds)
+        self.caller.seconds = seconds
 
     @checked(SectionError)
     def register(self, section: ContextSection) -> None:

@@ -71,6 +71,8 @@ class _Tried:
     closed_seconds: float | None = None
     """Until the first of the writers that are left alone may be asked again."""
     asked_model: bool = False
+    again: CondensationPlugin | None = None
+    """Who wrote it in a call for several: asked alone, it takes over from nobody."""
     unsound: tuple[UnsoundSummaryError, CondensationPlugin] | None = None
     """The last text that was refused as unsound, and whose it is."""
 
@@ -141,32 +143,24 @@ class Chain:
         Raises:
             CondensationError: when no text is taken; `retry_after_seconds` is set where this was no attempt.
         """
-        tried = _Tried()
         wrote = next((one for one in candidates if part is not None and one.name == part.model), None)
-        if part is not None and wrote is not None:
-            self._tell_refused(part.refused, wrote, context)
-            try:
-                return self._of_part(part, wrote, job, context), wrote
-            except CondensationError as error:
-                self._tell_refused(error.refused[len(part.refused) :], wrote, context)
-                tried.note(error, wrote)
-                job = replace(job, refused=_last_reason(error, job.refused))
-        for place, plugin in _to_ask(candidates, part):
+        tried = _Tried(again=wrote)
+        first = [(-1, wrote)] if wrote is not None else []
+        for place, plugin in (*first, *_to_ask(candidates, part)):
             stands_in = place > 0 and is_built_in_rules(plugin)
             if stands_in and (job.remake or (tried.asked_model and job.attempt < self.attempts)):
                 continue  # a text is there, or the models are asked again later
-            given = self.writers.enter(plugin, self.now())
-            if not isinstance(given, Pass):
-                tried.leave_alone(given)
-                continue
-            if tried.anybody and plugin is not wrote:
-                self._fell_back(tried.error(), plugin, context)
             try:
-                condensed = yield from self._by(plugin, given, job, context)
+                if part is not None and place < 0:
+                    condensed: Condensed | None = self._of_part(part, plugin, job, context)
+                else:
+                    condensed = yield from self._by(plugin, tried, job, context)
             except CondensationError as error:
                 self._tell_refused(error.refused, plugin, context)
                 tried.note(error, plugin)
-                job = replace(job, refused=_last_reason(error, job.refused))
+                job = replace(job, refused=error.refused[-1].why if error.refused else job.refused)
+                continue
+            if condensed is None:
                 continue
             self._tell_refused(condensed.refused, plugin, context)
             condensed = replace(condensed, spent=condensed.spent + tried.lost)
@@ -174,31 +168,31 @@ class Chain:
                 why = tried.error()
                 condensed = replace(condensed, degraded=True, reason=why.reason, error=str(why))
             return condensed, plugin
-        stopgap = self._stopgap(tried, job, context)
-        if stopgap is not None:
-            return stopgap
+        return self._stopgap(tried, job)
+
+    def _stopgap(self, tried: _Tried, job: CondenseJob) -> tuple[Condensed, CondensationPlugin]:
+        """An unsound text, where there is one and nothing better stands already or may come at the next attempt."""
+        if tried.unsound is not None and not job.remake and job.attempt >= self.attempts:
+            unsound, plugin = tried.unsound
+            stopgap = self.finish.stopgap(job, unsound)
+            if stopgap is not None:
+                return replace(stopgap, spent=tried.lost), plugin
         raise tried.error() from tried.failure
 
-    def _stopgap(
-        self, tried: _Tried, job: CondenseJob, context: CondensationContext
-    ) -> tuple[Condensed, CondensationPlugin] | None:
-        """An unsound text, where there is one and nothing better stands already or may come at the next attempt."""
-        if tried.unsound is None or job.remake or job.attempt < self.attempts:
-            return None
-        unsound, plugin = tried.unsound
-        stopgap = self.finish.stopgap(job, unsound, context)
-        return (replace(stopgap, spent=tried.lost), plugin) if stopgap is not None else None
-
     def _by(
-        self, plugin: CondensationPlugin, given: Pass, job: CondenseJob, context: CondensationContext
-    ) -> Flow[Condensed]:
-        """The text of one writer, where it is taken; its breaker hears of it in any case."""
+        self, plugin: CondensationPlugin, tried: _Tried, job: CondenseJob, context: CondensationContext
+    ) -> Flow[Condensed | None]:
+        """The text of one writer, where it is taken; its breaker hears of it. `None` where it is left alone."""
+        given = self.writers.enter(plugin, self.now())
+        if not isinstance(given, Pass):
+            tried.leave_alone(given)
+            return None
+        if tried.anybody and plugin is not tried.again:
+            self._fell_back(tried.error(), plugin, context)
         with self.writers.breaks(plugin, given, self.now):
             written = yield from self.writers.write(plugin, job, context, self.now)
-            quotes = is_built_in_rules(plugin)
-            condensed = self.finish.taken(job, written, context, quotes=quotes)
-            self._ask_itself(plugin, job, condensed, context)
-        self.writers.succeeded(plugin, given)
+            condensed = self.finish.taken(job, written, context, quotes=is_built_in_rules(plugin))
+            self._ask_itself(plugin, job, condensed)
         return condensed
 
     def _of_part(
@@ -211,14 +205,12 @@ class Chain:
             reason = part.reason or FailureReason.EMPTY_SUMMARY
             raise CondensationError(said, spent=part.spent, reason=reason, refused=part.refused)
         condensed = self.finish.taken(job, part, context)
-        self._ask_itself(plugin, job, condensed, context)
+        self._ask_itself(plugin, job, condensed)
         return condensed
 
-    def _ask_itself(
-        self, plugin: CondensationPlugin, job: CondenseJob, condensed: Condensed, context: CondensationContext
-    ) -> None:
+    def _ask_itself(self, plugin: CondensationPlugin, job: CondenseJob, condensed: Condensed) -> None:
         """A plugin may refuse what became of its text."""
-        wrong = self.extensions.own_rejection(plugin, job, condensed.text, context)
+        wrong = self.extensions.own_rejection(plugin, job, condensed.text)
         if wrong is not None:
             said = f"{plugin.name} does not take its own summary: {wrong}"
             reason = FailureReason.VALIDATOR_REJECTED
@@ -350,9 +342,10 @@ class Chain:
         Unless it `is_usual`, it asks again for what was refused among others, and tells nothing of how many parts the
         model can write.
         """
-        with self.writers.breaks(plugin, given, self.now):
+        with self.writers.breaks(plugin, given, self.now) as became:
             answers = yield from self.writers.write_together(plugin, parts, self.now, standing=standing)
-        usable = any(answer.text for answer in answers)
+            usable = any(answer.text for answer in answers)
+            became.well = usable  # of nothing usable fewer are asked for next: that says whether it is at fault
         if is_usual and len(parts) >= LEAST_PARTS:  # a single one tells as little
             with self._lock:
                 most, good = self._most.get(plugin.name, (_ANY, 0))
@@ -360,10 +353,6 @@ class Chain:
                     self._most[plugin.name] = (len(parts) // 2, 0)
                 elif len(parts) >= most:
                     self._most[plugin.name] = (most, good + 1) if good + 1 < _TRUSTED_AFTER else (most + 1, 0)
-        if usable:
-            self.writers.succeeded(plugin, given)
-        else:
-            self.writers.left(plugin, given)  # fewer are asked for next: that says whether it is at fault
         return answers
 
     def _most_of(self, plugin: CondenserPlugin) -> int:
@@ -378,11 +367,6 @@ def _to_ask(candidates: Sequence[CondensationPlugin], part: Condensed | None) ->
     if part is None or sum(one.fault in _UNSOUND for one in part.refused) < _TWICE:
         return placed
     return [(place, plugin) for place, plugin in placed if plugin.name != part.model] or placed
-
-
-def _last_reason(error: CondensationError, before: str) -> str:
-    """Why the last answer was not taken, for the next request."""
-    return error.refused[-1].why if error.refused else before
 
 
 def _in_hand(

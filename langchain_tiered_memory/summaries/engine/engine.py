@@ -189,7 +189,7 @@ class CondensationEngine:
         the memory decides.
         """
         self._settings = settings
-        self._caller.configure(seconds=settings.plugin_seconds)
+        self._caller.seconds = settings.plugin_seconds
         self._writers.configure(settings)
         self._finish.settings = settings
         self._tally.keep(settings.monitoring.history)
@@ -229,7 +229,7 @@ class CondensationEngine:
         Raises:
             SettingsError: if the name is taken, or it is not a validator.
         """
-        self._extensions.add_validator(validator)
+        self._extensions.add("validators", validator)
 
     def register_hook(self, hook: CondensationHook) -> None:
         """Register a hook.
@@ -237,7 +237,7 @@ class CondensationEngine:
         Raises:
             SettingsError: if it is not a `CondensationHook`.
         """
-        self._extensions.add_hook(hook)
+        self._extensions.add("hooks", hook)
 
     def register_telemetry(self, collector: TelemetryCollector) -> None:
         """Register a telemetry collector.
@@ -245,7 +245,7 @@ class CondensationEngine:
         Raises:
             SettingsError: if it is not a `TelemetryCollector`.
         """
-        self._extensions.add_collector(collector)
+        self._extensions.add("collectors", collector)
 
     def use_prompt_generator(self, generator: PromptGenerator | None) -> None:
         """Let `generator` write the instructions for models. With `None`, the settings or the built-in ones do.
@@ -331,7 +331,7 @@ class CondensationEngine:
         job = self._extensions.before(job, self._context(job))
         context = self._context(job)
         if job.instructions is None:
-            job = self._extensions.instructed(job, context)
+            job = self._extensions.instructed(job)
         candidates = self._writers.candidates(context)
         names = tuple(plugin.name for plugin in candidates)
         chosen = self._extensions.selected(context, names) if len(names) > 1 else None

@@ -7,15 +7,14 @@ so that no more than one thread hangs on it.
 
 from __future__ import annotations
 
-import contextvars
 import math
-import queue
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
+from langchain_tiered_memory.driver import in_time
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.extensions import (
@@ -84,14 +83,11 @@ class ExtensionCaller:
     """
 
     def __init__(self, *, seconds: float, report: Report) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
+        """How long one may take from now on."""
         self.report = report
         self._lock = forks.Lock()
-        self._hanging: dict[tuple[int, str], threading.Thread] = {}
-
-    def configure(self, *, seconds: float) -> None:
-        """How long one may take from now on."""
-        self._seconds = seconds
+        self._hanging: dict[tuple[int, str], threading.Event] = {}
 
     def ask(
         self,
@@ -143,26 +139,25 @@ class ExtensionCaller:
     def _answer(self, who: tuple[int, str], call: Callable[[], object]) -> Given[object] | Skipped:
         with self._lock:
             before = self._hanging.get(who)
-            if before is not None and before.is_alive():
+            if before is not None and not before.is_set():
                 return Skipped("still hangs from an earlier call", hung=True)
             self._hanging.pop(who, None)
-        answers: queue.SimpleQueue[Given[object] | Skipped] = queue.SimpleQueue()
-        context = contextvars.copy_context()
+        ended = threading.Event()
 
-        def called() -> None:
+        def called() -> Given[object] | Skipped:
             try:
-                answers.put(Given(context.run(call)))
+                return Given(call())
             except BaseException as error:  # noqa: BLE001 - the seam: whatever it is, it must not take the turn along
-                answers.put(Skipped(f"raised {type(error).__name__}: {error}", error=error))
+                return Skipped(f"raised {type(error).__name__}: {error}", error=error)
+            finally:
+                ended.set()
 
-        thread = threading.Thread(target=called, name="tiered-memory-extension", daemon=True)
-        thread.start()
         try:
-            return answers.get(timeout=self._seconds)
-        except queue.Empty:
+            return in_time(called, seconds=self.seconds, name="tiered-memory-extension")
+        except TimeoutError:
             with self._lock:
-                self._hanging[who] = thread
-            return Skipped(f"gave no answer within {self._seconds:g} seconds", hung=True)
+                self._hanging[who] = ended
+            return Skipped(f"gave no answer within {self.seconds:g} seconds", hung=True)
 
 
 _SHOWN_CHARS = 80
@@ -174,7 +169,10 @@ def _shown(value: object) -> str:
     return f"{type(value).__name__} {said!r}" if said else type(value).__name__
 
 
-E = TypeVar("E", bound="CondensationHook | TelemetryCollector | CondensationValidator")
+Registered: TypeAlias = Literal["hooks", "collectors", "validators"]
+_KINDS: dict[Registered, type] = {
+    "hooks": CondensationHook, "collectors": TelemetryCollector, "validators": CondensationValidator,
+}  # fmt: skip
 
 
 class Extensions:
@@ -204,23 +202,20 @@ class Extensions:
                 self.validators = (*built_in, *own)
             self._settings = settings
 
-    def add_hook(self, hook: CondensationHook) -> None:
-        """Called from now on."""
+    def add(self, kind: Registered, new: CondensationHook | TelemetryCollector | CondensationValidator) -> None:
+        """Call it from now on."""
+        what, name = _KINDS[kind].__name__, getattr(new, "name", None)
+        if not isinstance(new, _KINDS[kind]):
+            msg = f"a {what} is asked for, {type(new).__name__} is none"
+            raise SettingsError(msg)
+        if not isinstance(name, str) or not name:
+            msg = f"a {what} has a name, a text that is not empty; {type(new).__name__} has {name!r}"
+            raise SettingsError(msg)
         with self._lock:
-            self.hooks = _with(self.hooks, hook, CondensationHook)
-
-    def add_collector(self, collector: TelemetryCollector) -> None:
-        """Called from now on."""
-        with self._lock:
-            self.collectors = _with(self.collectors, collector, TelemetryCollector)
-
-    def add_validator(self, validator: CondensationValidator) -> None:
-        """Called from now on."""
-        with self._lock:
-            if any(one.name == getattr(validator, "name", None) for one in self.validators):
-                msg = f"there is a validator {validator.name!r} already: give each a name of its own"
+            if kind == "validators" and any(one.name == name for one in self.validators):
+                msg = f"there is a validator {name!r} already: give each a name of its own"
                 raise SettingsError(msg)
-            self.validators = _with(self.validators, validator, CondensationValidator)
+            setattr(self, kind, (*getattr(self, kind), new))
 
     def use_prompts(self, generator: PromptGenerator | None) -> None:
         """Ask this one from now on."""
@@ -236,21 +231,17 @@ class Extensions:
         if not self._settings.monitoring.telemetry:
             return
         for one in self.collectors:
-            if not _overrides(one, TelemetryCollector, method):
-                continue
-            self._door.ask(
-                f"collector {one.name}.{method}",
-                partial(getattr(one, method), context, *details),
-                lambda _: True,
-                owner=one,
-                session_id=session_id,
-            )
+            if _overrides(one, TelemetryCollector, method):
+                call = partial(getattr(one, method), context, *details)
+                who = f"collector {one.name}.{method}"
+                self._door.ask(who, call, lambda _: True, owner=one, session_id=session_id)
 
     def before(self, job: CondenseJob, context: CondensationContext) -> CondenseJob:
         """The job as the hooks leave it, one after the other."""
         for hook in self.hooks_with("before_condensation"):
-            call = partial(hook.before_condensation, job, context)
-            job = self._of(hook, "before_condensation", context, call, partial(_job_like, job), otherwise=job)
+            job = self._of(
+                "hook", hook, "before_condensation", job, context, accept=partial(_job_like, job), otherwise=job
+            )
         return job
 
     def selected(self, context: CondensationContext, candidates: tuple[str, ...]) -> str | None:
@@ -260,8 +251,7 @@ class Extensions:
             return "" if answer is None else str(answer) if answer in candidates else None
 
         for hook in self.hooks_with("select_strategy"):
-            call = partial(hook.select_strategy, context, candidates)
-            if name := self._of(hook, "select_strategy", context, call, named, otherwise=""):
+            if name := self._of("hook", hook, "select_strategy", context, candidates, accept=named, otherwise=""):
                 return name
         return None
 
@@ -269,11 +259,11 @@ class Extensions:
         self, hook: CondensationHook, job: CondenseJob, condensed: Condensed, context: CondensationContext
     ) -> Condensed:
         """The text as one hook leaves it."""
-        call = partial(hook.after_condensation, job, condensed, context)
         accept = partial(rewritten, before=condensed)
-        return self._of(hook, "after_condensation", context, call, accept, otherwise=condensed)
+        said = (job, condensed, context)
+        return self._of("hook", hook, "after_condensation", *said, accept=accept, otherwise=condensed)
 
-    def instructed(self, job: CondenseJob, context: CondensationContext) -> CondenseJob:
+    def instructed(self, job: CondenseJob) -> CondenseJob:
         """The job with the instructions that the settings have for its strategy, or the generator writes."""
         custom = self._settings.strategies.custom_prompts.get(job.strategy)
         job = replace(job, instructions=custom)
@@ -287,50 +277,38 @@ class Extensions:
             lambda answer: answer if isinstance(answer, str) and answer.strip() else None,
             owner=generator,
             otherwise=default,
-            session_id=context.session_id,
+            session_id=job.session_id,
         )
         return job if said == default else replace(job, instructions=said)
 
-    def rejection(self, job: CondenseJob, text: str, context: CondensationContext) -> tuple[FailureReason, str] | None:
+    def rejection(self, job: CondenseJob, text: str) -> tuple[FailureReason, str] | None:
         """Why the first validator that says no does not take `text`."""
-        if not self._settings.validation.enabled:
-            return None
-        for validator in self.validators:
+        for validator in self.validators if self._settings.validation.enabled else ():
             reason = FailureReason.VALIDATOR_REJECTED
             if isinstance(validator, BuiltInValidator):
                 reason, verdict = validator.reason, validator.validate(job, text)
             else:
-                verdict = self._verdict("validator", validator, job, text, context)
+                verdict = self._verdict("validator", validator, job, text)
             if not verdict.valid:
                 return reason, f"{validator.name}: {_why(verdict)}"
         return None
 
-    def own_rejection(
-        self, plugin: CondensationPlugin, job: CondenseJob, text: str, context: CondensationContext
-    ) -> str | None:
+    def own_rejection(self, plugin: CondensationPlugin, job: CondenseJob, text: str) -> str | None:
         """Why a plugin does not take its own text, where it has a say in that."""
         if not self._settings.validation.enabled or not isinstance(plugin, ValidatingPlugin):
             return None
-        verdict = self._verdict("plugin", plugin, job, text, context)
+        verdict = self._verdict("plugin", plugin, job, text)
         return None if verdict.valid else _why(verdict)
 
     def _verdict(
-        self,
-        what: str,
-        judge: CondensationValidator | ValidatingPlugin,
-        job: CondenseJob,
-        text: str,
-        context: CondensationContext,
+        self, kind: str, judge: CondensationValidator | ValidatingPlugin, job: CondenseJob, text: str
     ) -> Verdict:
         """What a judge of a user's own says; one that fails has nothing against a text."""
-        return self._door.value(
-            f"{what} {judge.name}.validate",
-            lambda: judge.validate(job, text),
-            lambda answer: answer if isinstance(answer, Verdict) and isinstance(answer.valid, bool) else None,
-            owner=judge,
-            otherwise=Verdict(valid=True),
-            session_id=context.session_id,
-        )
+
+        def verdict(answer: object) -> Verdict | None:
+            return answer if isinstance(answer, Verdict) and isinstance(answer.valid, bool) else None
+
+        return self._of(kind, judge, "validate", job, text, accept=verdict, otherwise=Verdict(valid=True))
 
     def hooks_with(self, method: str) -> list[CondensationHook]:
         """Those that override `method`, where hooks are called at all."""
@@ -340,16 +318,18 @@ class Extensions:
 
     def _of(
         self,
-        hook: CondensationHook,
+        kind: str,
+        one: CondensationHook | CondensationValidator | ValidatingPlugin,
         method: str,
-        context: CondensationContext,
-        call: Callable[[], object],
+        about: CondenseJob | CondensationContext,
+        *details: object,
         accept: Callable[[object], T | None],
-        *,
         otherwise: T,
     ) -> T:
-        who = f"hook {hook.name}.{method}"
-        return self._door.value(who, call, accept, owner=hook, otherwise=otherwise, session_id=context.session_id)
+        """What a method gives that is called with what it is about and the details."""
+        call = partial(getattr(one, method), about, *details)
+        who = f"{kind} {one.name}.{method}"
+        return self._door.value(who, call, accept, owner=one, otherwise=otherwise, session_id=about.session_id)
 
 
 def rewritten(answer: object, before: Condensed) -> Condensed | None:
@@ -379,18 +359,6 @@ def _overrides(one: object, base: type, method: str) -> bool:
     return getattr(type(one), method, None) is not getattr(base, method) or method in getattr(one, "__dict__", {})
 
 
-def _with(present: tuple[E, ...], new: E, kind: type) -> tuple[E, ...]:
-    what = kind.__name__
-    if not isinstance(new, kind):
-        msg = f"a {what} is asked for, {type(new).__name__} is none"
-        raise SettingsError(msg)
-    name = getattr(new, "name", None)
-    if not isinstance(name, str) or not name:
-        msg = f"a {what} has a name, a text that is not empty; {type(new).__name__} has {name!r}"
-        raise SettingsError(msg)
-    return (*present, new)
-
-
 class ViewExtensions:
     """At most one threshold resolver and one truncation selector, called through the door."""
 
@@ -403,32 +371,28 @@ class ViewExtensions:
 
     def resolve_threshold(self, question: ThresholdQuestion) -> float | None:
         """What the resolver says; `None` where there is none, it has no opinion, or it failed."""
-        resolver = self.threshold_resolver
-        if resolver is None:
-            return None
-        (percent,) = self._door.value(
-            f"{type(resolver).__name__}.resolve",
-            lambda: resolver.resolve(question),
-            _as_percent,
-            owner=resolver,
-            otherwise=(None,),
-            session_id=question.session_id,
-        )
-        return percent
+        resolver, about = self.threshold_resolver, question.session_id
+        unsaid: tuple[float | None] = (None,)
+        return self._of(resolver, "resolve", question, about, accept=_as_percent, otherwise=unsaid)[0]
 
     def select_truncation(self, question: TruncationQuestion, *, session_id: str) -> Collection[object]:
         """What the selector would leave out; empty where there is none, or it failed."""
-        selector = self.truncation_selector
-        if selector is None:
-            return ()
-        return self._door.value(
-            f"{type(selector).__name__}.select",
-            lambda: selector.select(question),
-            _as_collection,
-            owner=selector,
-            otherwise=(),
-            session_id=session_id,
-        )
+        return self._of(self.truncation_selector, "select", question, session_id, accept=_as_collection, otherwise=())
+
+    def _of(
+        self,
+        one: ThresholdResolver | TruncationSelector | None,
+        method: str,
+        question: object,
+        session_id: str,
+        *,
+        accept: Callable[[object], T | None],
+        otherwise: T,
+    ) -> T:
+        if one is None:
+            return otherwise
+        call, who = partial(getattr(one, method), question), f"{type(one).__name__}.{method}"
+        return self._door.value(who, call, accept, owner=one, otherwise=otherwise, session_id=session_id)
 
 
 def _as_percent(answer: object) -> tuple[float | None] | None:

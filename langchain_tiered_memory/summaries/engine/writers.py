@@ -234,6 +234,13 @@ class CircuitBreaker:
         return self._seconds if self._on_trial and not left else left
 
 
+@dataclass(slots=True)
+class Became:
+    """What became of a call: whether it speaks for its writer."""
+
+    well: bool = True
+
+
 MODEL_PRIORITY = 100
 """Of the first condensing model; each further one of a chain has one less."""
 EXTRACTIVE_PRIORITY = 0
@@ -376,41 +383,26 @@ class Writers:
         flow = plugin.together.condense_together(parts, standing=standing, report=self._door.report)
         return (yield from self._meter.driven(flow, plugin.name, now))
 
-    def succeeded(self, plugin: CondensationPlugin, given: Pass) -> None:
-        """Its summary was taken."""
-        breaker = self._breaker(plugin)
-        if breaker is not None and breaker.succeeded(given):
-            self._door.report(EventName.CIRCUIT_CLOSED, f"{plugin.name} works again", writer=plugin.name)
-
-    def failed(self, plugin: CondensationPlugin, given: Pass, *, reason: FailureReason, now: float) -> None:
-        """Its summary was not taken, or did not come."""
-        self._tally.add("writer failed", plugin.name, reason)
-        breaker = self._breaker(plugin)
-        seconds = breaker.failed(given, now) if breaker is not None else None
-        if seconds is not None:
-            said = f"{plugin.name} failed again ({reason}) and is left alone for {seconds:g} seconds"
-            self._door.report(EventName.CIRCUIT_OPENED, said, writer=plugin.name, seconds=seconds)
-
     @contextmanager
-    def breaks(self, plugin: CondensationPlugin, given: Pass, now: Callable[[], float]) -> Iterator[None]:
-        """Tell a writer's breaker of what is raised in the block: a failure, or what was not its doing."""
+    def breaks(self, plugin: CondensationPlugin, given: Pass, now: Callable[[], float]) -> Iterator[Became]:
+        """Tell a writer's breaker what became of its call in the block: well, a failure, or what was not its doing."""
+        breaker, became = self._breaker(plugin), Became()
         try:
-            yield
-        except CondensationError as error:
-            if error.retry_after_seconds is not None:
-                self.left(plugin, given)
-            else:
-                self.failed(plugin, given, reason=error.reason, now=now())
+            yield became
+        except BaseException as error:  # cancelled and closed too
+            became.well = False
+            if isinstance(error, CondensationError) and error.retry_after_seconds is None:
+                self._tally.add("writer failed", plugin.name, error.reason)
+                seconds = breaker.failed(given, now()) if breaker is not None else None
+                if seconds is not None:
+                    said = f"{plugin.name} failed again ({error.reason}) and is left alone for {seconds:g} seconds"
+                    self._door.report(EventName.CIRCUIT_OPENED, said, writer=plugin.name, seconds=seconds)
             raise
-        except BaseException:  # cancelled or closed
-            self.left(plugin, given)
-            raise
-
-    def left(self, plugin: CondensationPlugin, given: Pass) -> None:
-        """It was not its doing that no summary came."""
-        breaker = self._breaker(plugin)
-        if breaker is not None:
-            breaker.left(given)
+        finally:
+            if breaker is not None and not became.well:
+                breaker.left(given)
+            elif breaker is not None and breaker.succeeded(given):
+                self._door.report(EventName.CIRCUIT_CLOSED, f"{plugin.name} works again", writer=plugin.name)
 
     def open_seconds(self, now: float) -> list[tuple[str, float]]:
         """Each writer with the seconds that its breaker stays open."""

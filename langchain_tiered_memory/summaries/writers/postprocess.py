@@ -58,7 +58,7 @@ class Finish:
             changed = self.extensions.after(hook, job, written, context)
             if changed.text == written.text:
                 continue
-            wrong = self._unsound(job, changed) or self._rejection(job, self._finished(job, changed), context)
+            wrong = self._unsound(job, changed) or self._rejection(job, self._finished(job, changed))
             if wrong is None:
                 written, quotes = changed, False
                 continue
@@ -70,7 +70,7 @@ class Finish:
         summary = written
         if wrong is None:
             summary = self._mended(job, written, own_tokens=None) if quotes else self._finished(job, written)
-            wrong = self._rejection(job, summary, context)
+            wrong = self._rejection(job, summary)
         if wrong is None:
             return summary
         message = f"{written.model}'s summary was not taken: {wrong[1]}"
@@ -79,10 +79,10 @@ class Finish:
             raise UnsoundSummaryError(message, written=written)
         raise CondensationError(message, spent=written.spent, reason=wrong[0], refused=written.refused)
 
-    def stopgap(self, job: CondenseJob, error: UnsoundSummaryError, context: CondensationContext) -> Condensed | None:
+    def stopgap(self, job: CondenseJob, error: UnsoundSummaryError) -> Condensed | None:
         """An unsound text as it may stand until a better one is written, degraded; `None` where it may not."""
         summary = self._finished(job, error.written)
-        if self._rejection(job, summary, context) is not None:
+        if self._rejection(job, summary) is not None:
             return None
         return replace(summary, degraded=True, reason=error.reason, error=str(error))
 
@@ -149,13 +149,11 @@ class Finish:
         own = (one.name for one in self.extensions.validators if isinstance(one, BuiltInValidator))
         return self.settings.validation.enabled and "size" in own
 
-    def _rejection(
-        self, job: CondenseJob, summary: Condensed, context: CondensationContext
-    ) -> tuple[FailureReason, str] | None:
+    def _rejection(self, job: CondenseJob, summary: Condensed) -> tuple[FailureReason, str] | None:
         if not _says_something(summary.text):
             # Whatever the settings say: nothing can stand for messages that says nothing.
             return FailureReason.EMPTY_SUMMARY, "it says nothing"
-        return self.extensions.rejection(job, summary.text, context)
+        return self.extensions.rejection(job, summary.text)
 
 
 def _says_something(text: str) -> bool:
