@@ -60,22 +60,51 @@ _LEAST_PAIRED = 10.0
 """Smaller sums and counts are explained by anything, and are never judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class FigureSources:
-    """Which figures some sources give reason to state: those that stand there, and those that follow from them.
+@dataclass(frozen=True)
+class Evidence:
+    """What some sources state, ready to be asked: which figures and codes they give reason to state.
 
     A summary may round, add up, count, convert a date or a time, or write a number out: none of that is invented. So
     what is asked is not whether a figure stands in the sources but whether nothing there explains it.
     """
 
-    values: tuple[float, ...]
-    """In their order."""
-    derived: tuple[float, ...]
-    """Sums, differences, shares in percent, products with 60, 24, 7 and 12, in their order."""
+    texts: tuple[str, ...]
+    """With what the writer was told beside the sources: names, a title, facts."""
+    times: tuple[float, ...]
+
+    @cached_property
+    def values(self) -> tuple[float, ...]:
+        """Figures that stand there, and of the moments at which it was said; first those of the texts."""
+        values = dict.fromkeys(value for text in self.texts for value in _values(text))
+        for at in self.times:
+            moment = utc(at)
+            values |= dict.fromkeys(map(float, (moment.year, moment.month, moment.day, moment.hour, moment.minute)))
+        values |= dict.fromkeys((float(len(self.texts)),))
+        return tuple(values | dict.fromkeys(total for text in self.texts for total in _totals(text)))
+
+    @cached_property
+    def _stated(self) -> list[float]:
+        return sorted(self.values)
+
+    @cached_property
+    def _following(self) -> list[float]:
+        """Sums, differences, shares in percent, products with 60, 24, 7 and 12, in their order."""
+        return sorted(_derived(self.values[:_PAIRED]))
+
+    @cached_property
+    def years(self) -> frozenset[int]:
+        """In which they were said, and those beside them: relative dates lead there."""
+        said = {utc(at).year for at in self.times}
+        return frozenset(year + step for year in said for step in (-1, 0, 1))
+
+    @cached_property
+    def letters(self) -> str:
+        """All of it without blanks and punctuation, casefolded."""
+        return _letters("\n".join(self.texts))
 
     def state(self, value: float) -> bool:
         """Whether `value` itself stands there."""
-        return _near(self.values, value, _NEAR)
+        return _near(self._stated, value, _NEAR)
 
     def explain(self, value: float, *, places: int) -> bool:
         """Whether a source states `value`, or more exactly what it rounds, or two figures that it follows from.
@@ -83,18 +112,7 @@ class FigureSources:
         `places` is the last significant place of `value` as a power of ten: 3 for 12,000, -1 for 4.5.
         """
         tolerance = 10.0**places / 2 + _NEAR
-        return _near(self.values, value, tolerance) or _near(self.derived, value, min(tolerance, 0.5 + _NEAR))
-
-
-def figure_sources(texts: Sequence[str], times: Sequence[float] = ()) -> FigureSources:
-    """What `texts` and the moments at which they were said (seconds since the epoch) give reason to state."""
-    values = dict.fromkeys(value for text in texts for value in _values(text))
-    for at in times:
-        moment = utc(at)
-        values |= dict.fromkeys(map(float, (moment.year, moment.month, moment.day, moment.hour, moment.minute)))
-    values |= dict.fromkeys((float(len(texts)),))
-    values |= dict.fromkeys(total for text in texts for total in _totals(text))
-    return FigureSources(tuple(sorted(values)), tuple(sorted(_derived(list(values)[:_PAIRED]))))
+        return _near(self._stated, value, tolerance) or _near(self._following, value, min(tolerance, 0.5 + _NEAR))
 
 
 def _totals(text: str) -> Iterator[float]:
@@ -206,36 +224,6 @@ _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]|(?:[-*+] |\d{1,3}[.)] )?\*\*[^
 _COUNTING = re.compile(r"^[ \t]*\(?\d{1,3}[.)][ \t]")
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What some sources state, ready to be asked."""
-
-    texts: tuple[str, ...]
-    times: tuple[float, ...]
-    known: tuple[str, ...] = ()
-    """Names, a title, facts: what the writer was told beside the sources."""
-
-    @cached_property
-    def figures(self) -> FigureSources:
-        """Their figures, and what follows from them."""
-        return figure_sources(self._all, self.times)
-
-    @cached_property
-    def years(self) -> frozenset[int]:
-        """In which they were said, and those beside them: relative dates lead there."""
-        said = {utc(at).year for at in self.times}
-        return frozenset(year + step for year in said for step in (-1, 0, 1))
-
-    @cached_property
-    def letters(self) -> str:
-        """All of it without blanks and punctuation, casefolded."""
-        return _letters("\n".join(self._all))
-
-    @property
-    def _all(self) -> tuple[str, ...]:
-        return (*self.texts, *self.known)
-
-
 def evidence(texts: Sequence[str], times: Sequence[float], known: Iterable[str] = ()) -> Evidence | None:
     """What sources state; `None` where they are too long to be looked at whole: then nothing may be called unsourced.
 
@@ -243,7 +231,7 @@ def evidence(texts: Sequence[str], times: Sequence[float], known: Iterable[str] 
     """
     if sum(map(len, texts)) > _MAX_CHARS:
         return None
-    return Evidence(tuple(without_marked(text) for text in texts), tuple(times), tuple(known))
+    return Evidence((*map(without_marked, texts), *known), tuple(times))
 
 
 def without_marked(text: str) -> str:
@@ -351,14 +339,14 @@ def _path_is_known(shown: str, found: Evidence) -> bool:
 def _date_is_known(shown: str, found: Evidence) -> bool:
     """Whether its year and its clock time are explained. A day or month may be worked out from "last week"."""
     for year in _YEAR.findall(shown):
-        if int(year) not in found.years and not found.figures.explain(float(year), places=0):
+        if int(year) not in found.years and not found.explain(float(year), places=0):
             return False
     clock = _CLOCK.search(shown)
     if clock is None:
         return True
     hour, minute = int(clock["hour"]), int(clock["minute"])
-    hours = any(found.figures.state(float(one)) for one in (hour, (hour + 12) % 24, hour % 12))
-    return hours and (minute in (0, 30) or found.figures.state(float(minute)))
+    hours = any(found.state(float(one)) for one in (hour, (hour + 12) % 24, hour % 12))
+    return hours and (minute in (0, 30) or found.state(float(minute)))
 
 
 def _figure_is_known(shown: str, found: Evidence) -> bool:
@@ -368,7 +356,7 @@ def _figure_is_known(shown: str, found: Evidence) -> bool:
         return True
     readings = list(figures_in(shown))
     return not readings or any(
-        found.figures.explain(value, places=place) or (value == int(value) and int(value) in found.years)
+        found.explain(value, places=place) or (value == int(value) and int(value) in found.years)
         for value, place in readings
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, exists, func, or_, select
+from sqlalchemy import and_, bindparam, func, or_, select, true
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
@@ -30,20 +31,14 @@ if TYPE_CHECKING:
 _MOST_OF_SPAN = 500
 """Of one span: a line that a view shows tells of a few."""
 
+_SPAN = ("first_seq", "last_seq", "entry_count")
 _SUMMED = ("tokens", "source_tokens", "calls", "input_tokens", "output_tokens", "seconds")
 _BY_ID = select(summaries).where(
     beside_index(summaries.c.session_key) == bindparam("session"), summaries.c.id.in_(bindparam("ids", expanding=True))
 )
-_ROOTS = (
-    select(summaries)
-    .where(summaries.c.session_key == bindparam("session"), summaries.c.state.in_(ROOT))
-    .order_by(summaries.c.last_seq.desc())
-    .limit(bindparam("most"))
-)
 _CHILDREN = select(summaries).where(
     summaries.c.parent_id.in_(bindparam("parents", expanding=True)), summaries.c.state.in_(FINISHED)
 )
-_HIGHEST = select(func.max(summaries.c.level)).where(summaries.c.session_key == bindparam("session"))
 _LEAST_CHUNK_TOKENS = 20
 """Of the messages under one summary: two short ones. Bounds how many summaries are looked at."""
 
@@ -65,20 +60,40 @@ _TASK_ENDS = select(tasks.c.task_digest, tasks.c.last_seq).where(
     tasks.c.last_seq >= bindparam("first"),
 )
 _TASK_ENDS_WITHIN = _TASK_ENDS.where(tasks.c.last_seq <= bindparam("last"))
-_OF_TRACK = and_(
-    summaries.c.session_key == bindparam("session"), summaries.c.level == 1, summaries.c.track == bindparam("track")
-)
-_BORDERS = select(summaries.c.id, summaries.c.first_seq, summaries.c.last_seq).where(
-    _OF_TRACK, summaries.c.state.in_(FINISHED)
-)
-_BORDERS_BEHIND = (
-    _BORDERS.where(summaries.c.last_seq > bindparam("after")).order_by(summaries.c.last_seq).limit(bindparam("most"))
-)
-_LAST_BORDER = _BORDERS.where(summaries.c.last_seq < bindparam("before")).order_by(summaries.c.last_seq.desc()).limit(1)
+_BOUNDS = {
+    "level": summaries.c.level == bindparam("level"),
+    "track": and_(summaries.c.level == 1, summaries.c.track == bindparam("track")),
+    "after": summaries.c.last_seq > bindparam("after"),
+    "before": summaries.c.last_seq < bindparam("before"),
+    "up_to": summaries.c.last_seq <= bindparam("up_to"),
+    "begins_after": summaries.c.first_seq > bindparam("begins_after"),
+}
+_OF_TRACK = and_(summaries.c.session_key == bindparam("session"), _BOUNDS["track"])
+_WHICH = {
+    "all": true(),
+    "finished": summaries.c.state.in_(FINISHED),
+    "highest": summaries.c.state.in_(ROOT),
+    "not merged": summaries.c.parent_id.is_(None),
+    "unfinished": summaries.c.unfinished.is_(True),
+}
+_BORDER = ("id", "first_seq", "last_seq")
+
+
+@cache
+def _chosen(which: str, by: str, bounds: frozenset[str], columns: tuple[str, ...] = ()) -> Select[Any]:
+    """Summaries of a session within bounds, in the order of a column, the last ones first where it has a minus."""
+    asked = select(*(summaries.c[name] for name in columns)) if columns else select(summaries)
+    within = (_BOUNDS[name] for name in sorted(bounds - {"limit"}))
+    found = asked.where(summaries.c.session_key == bindparam("session"), _WHICH[which], *within)
+    column = summaries.c[by.removeprefix("-")]
+    found = found.order_by(column.desc() if by.startswith("-") else column)
+    return found.limit(bindparam("limit")) if "limit" in bounds else found
+
+
 _FREE_UP_TO = select(func.min(entries.c.seq), func.max(entries.c.seq), func.count()).where(
     _FREE, entries.c.seq <= bindparam("up_to")
 )
-_UNFINISHED_UP_TO = select(summaries.c.first_seq, summaries.c.last_seq, summaries.c.entry_count).where(
+_UNFINISHED_UP_TO = select(*(summaries.c[name] for name in _SPAN)).where(
     _OF_TRACK, summaries.c.first_seq <= bindparam("up_to"), summaries.c.unfinished.is_(True)
 )
 _FIRST_FREE = select(func.min(entries.c.seq)).where(_FREE, entries.c.seq > bindparam("after"))
@@ -86,27 +101,12 @@ _FIRST_UNFINISHED = select(func.min(summaries.c.first_seq)).where(
     _OF_TRACK, summaries.c.first_seq > bindparam("after"), summaries.c.unfinished.is_(True)
 )
 _FIRST_UNCONDENSED = select(_FIRST_FREE.scalar_subquery(), _FIRST_UNFINISHED.scalar_subquery())
-_WRITTEN = select(
-    exists().where(
-        summaries.c.session_key == bindparam("session"),
-        summaries.c.level == 1,
-        summaries.c.state.in_(FINISHED),
-        summaries.c.degraded.is_(False),
-        or_(summaries.c.model.is_(None), summaries.c.model != RULES),
-    )
+_WRITTEN = (
+    _chosen("finished", "last_seq", frozenset({"level"}), ("id",))
+    .where(summaries.c.degraded.is_(False), or_(summaries.c.model.is_(None), summaries.c.model != RULES))
+    .limit(1)
 )
-_CONDENSED = (
-    select(summaries.c.source_tokens)
-    .where(
-        summaries.c.session_key == bindparam("session"),
-        summaries.c.level == 1,
-        summaries.c.last_seq <= bindparam("up_to"),
-        summaries.c.state.in_(FINISHED),
-    )
-    .order_by(summaries.c.last_seq.desc())
-    .limit(bindparam("most"))
-    .subquery()
-)
+_CONDENSED = _chosen("finished", "-last_seq", frozenset({"level", "up_to", "limit"}), ("source_tokens",)).subquery()
 _CONDENSED_TOKENS = select(func.coalesce(func.sum(_CONDENSED.c.source_tokens), 0))
 
 
@@ -115,7 +115,8 @@ class TreeReads(Room):
 
     def roots(self, ref: SessionRef, *, limit: int) -> list[Summary]:
         """Finished summaries that no finished one covers, in order; the newest `limit` of them."""
-        return sorted(self._read(_ROOTS, session=ref.key, most=limit), key=lambda one: (one.first_seq, one.last_seq))
+        found = self._chosen(ref, "highest", "-last_seq", limit=limit)
+        return sorted(found, key=lambda one: (one.first_seq, one.last_seq))
 
     def children(self, summary_ids: Sequence[str]) -> dict[str, list[Summary]]:
         """The finished summaries right below each of these, in order."""
@@ -163,12 +164,15 @@ class TreeReads(Room):
 
     def height(self, ref: SessionRef) -> int:
         """Levels there are, messages included: 1 for a session without summaries."""
-        return self._count(_HIGHEST, {"session": ref.key}) + 1
+        return self._count(select(func.max(summaries.c.level)).where(summaries.c.session_key == ref.key)) + 1
 
     def all(self, ref: SessionRef) -> list[Summary]:
         """Every summary of a session, by level and place. For inspection: grows with the session."""
-        query = select(summaries).where(summaries.c.session_key == ref.key)
-        return self._read(query.order_by(summaries.c.level, summaries.c.first_seq))
+        return sorted(self._chosen(ref, "all", "first_seq"), key=lambda one: one.level)
+
+    def waiting_summaries(self, ref: SessionRef, *, level: int, limit: int) -> list[Summary]:
+        """The oldest summaries of a level that no higher one has taken, finished or not."""
+        return self._chosen(ref, "not merged", "first_seq", level=level, limit=limit)
 
     def root_figures(self, ref: SessionRef, *, track: str | None = None) -> tuple[int, int]:
         """Tokens of the messages that the highest finished summaries stand for, and tokens of those summaries."""
@@ -211,8 +215,8 @@ class TreeReads(Room):
     def _read(self, query: Select[Any], **named: Any) -> list[Summary]:  # noqa: ANN401 - values of any column
         return self._records(query, derived_rows.summary, named)
 
-    def _first(self, query: Select[Any], **named: Any) -> Summary | None:  # noqa: ANN401 - values of any column
-        return next(iter(self._read(query.limit(1), **named)), None)
+    def _chosen(self, ref: SessionRef, which: str, by: str, **bounds: Any) -> list[Summary]:  # noqa: ANN401 - as above
+        return self._read(_chosen(which, by, frozenset(bounds)), session=ref.key, **bounds)
 
     def waiting_entries(self, ref: SessionRef, *, track: str, limit: int) -> list[WaitingEntry]:
         """The oldest messages of a track that no summary has taken, and where among them a task was finished."""
@@ -226,18 +230,19 @@ class TreeReads(Room):
 
     def borders(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[tuple[str, int, int]]:
         """Finished level-1 summaries of a track that end behind `after`, as (id, first seq, last seq), in order."""
-        asked = {"session": ref.key, "track": packed(track), "after": after, "most": limit}
-        return self._records(_BORDERS_BEHIND, _border, asked)
+        asked = {"track": packed(track), "after": after, "limit": limit}
+        query = _chosen("finished", "last_seq", frozenset(asked), _BORDER)
+        return self._records(query, _border, asked | {"session": ref.key})
 
     def last_border(self, ref: SessionRef, *, track: str, before: int) -> tuple[str, int, int] | None:
         """The newest finished level-1 summary of a track that ends before `before`, as (id, first seq, last seq)."""
-        asked = {"session": ref.key, "track": packed(track), "before": before}
-        return next(iter(self._records(_LAST_BORDER, _border, asked)), None)
+        asked = {"track": packed(track), "before": before, "limit": 1}
+        query = _chosen("finished", "-last_seq", frozenset(asked), _BORDER)
+        return next(iter(self._records(query, _border, asked | {"session": ref.key})), None)
 
     def level_1_between(self, ref: SessionRef, *, after: int, up_to: int) -> list[Summary]:
         """Finished level-1 summaries of any track that end behind `after` and not behind `up_to`, in order."""
-        within = and_(summaries.c.last_seq > after, summaries.c.last_seq <= up_to)
-        return self._read(_finished(ref, level=1).where(within).order_by(summaries.c.first_seq))
+        return self._chosen(ref, "finished", "first_seq", level=1, after=after, up_to=up_to)
 
     def uncondensed(self, ref: SessionRef, *, track: str, up_to: int) -> list[tuple[int, int, int]]:
         """Spans of a track that no finished summary stands for, as (first seq, last seq, messages), in order.
@@ -256,17 +261,13 @@ class TreeReads(Room):
 
         For what a cover has no room to tell one by one: reading their texts would take as long as there are of them.
         """
-        columns = [summaries.c[name] for name in ("id", "level", "first_seq", "last_seq", "entry_count")]
-        query = (
-            select(*columns)
-            .where(summaries.c.session_key == ref.key, summaries.c.state.in_(ROOT), summaries.c.last_seq <= up_to)
-            .order_by(summaries.c.first_seq, summaries.c.last_seq)
-        )
-        return [one for one in self._records(query, _headline) if one.id not in without]
+        query = _chosen("highest", "first_seq", frozenset({"up_to"}), ("id", "level", *_SPAN))
+        found = self._records(query, _headline, {"session": ref.key, "up_to": up_to})
+        return sorted((one for one in found if one.id not in without), key=lambda one: (one.first_seq, one.last_seq))
 
     def condensed_tokens(self, ref: SessionRef, *, up_to: int, enough: int) -> int:
         """Tokens of the messages that finished summaries of level 1 stand for, up to a border; or `enough`, if more."""
-        asked = {"session": ref.key, "up_to": up_to, "most": enough // _LEAST_CHUNK_TOKENS + 1}
+        asked = {"session": ref.key, "level": 1, "up_to": up_to, "limit": enough // _LEAST_CHUNK_TOKENS + 1}
         with self.database.read() as connection:
             return min(int(connection.scalar(_CONDENSED_TOKENS, asked) or 0), enough)
 
@@ -280,22 +281,16 @@ class TreeReads(Room):
     def has_written(self, ref: SessionRef) -> bool:
         """Whether a level-1 summary is there that says more than its messages' own sentences."""
         with self.database.read() as connection:
-            return bool(connection.scalar(_WRITTEN, {"session": ref.key}))
+            return connection.scalar(_WRITTEN, {"session": ref.key, "level": 1}) is not None
 
     def first_unfinished(self, ref: SessionRef, *, track: str, after: int) -> Summary | None:
         """The first level-1 summary of a track behind `after` that is planned, in the making, or failed."""
-        behind = select(summaries).where(_OF_TRACK, summaries.c.first_seq > after, summaries.c.unfinished.is_(True))
-        return self._first(behind.order_by(summaries.c.first_seq), session=ref.key, track=packed(track))
+        asked = {"track": packed(track), "begins_after": after, "limit": 1}
+        return next(iter(self._chosen(ref, "unfinished", "first_seq", **asked)), None)
 
     def newest(self, ref: SessionRef, *, level: int, up_to: int, limit: int) -> list[Summary]:
         """Finished summaries of a level that end at `up_to` or before, newest first."""
-        query = _finished(ref, level=level).where(summaries.c.last_seq <= up_to)
-        return self._read(query.order_by(summaries.c.last_seq.desc()).limit(limit))
-
-
-def _finished(ref: SessionRef, *, level: int) -> Select[Any]:
-    mine = and_(summaries.c.session_key == ref.key, summaries.c.level == level)
-    return select(summaries).where(mine, summaries.c.state.in_(FINISHED))
+        return self._chosen(ref, "finished", "-last_seq", level=level, up_to=up_to, limit=limit)
 
 
 def _waiting_entry(row: RowMapping) -> WaitingEntry:
@@ -312,15 +307,7 @@ def _border(row: RowMapping) -> tuple[str, int, int]:
 
 def _headline(row: RowMapping) -> Node:
     check(summaries, row)
-    return Node(
-        id=row["id"],
-        level=row["level"],
-        first_seq=row["first_seq"],
-        last_seq=row["last_seq"],
-        entry_count=row["entry_count"],
-        tokens=0,
-        resolution="headline",
-    )
+    return Node(**row, tokens=0, resolution="headline")
 
 
 def _span(row: RowMapping) -> tuple[int, int, int]:

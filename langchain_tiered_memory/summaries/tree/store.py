@@ -7,6 +7,7 @@ message is ever under two summaries, and two processes can never make the same s
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -61,16 +62,6 @@ _FIRST_WAITING_TRACK = select(func.min(entries.c.track)).where(
     entries.c.session_key == bindparam("session"), entries.c.summary_id.is_(None)
 )
 _NEXT_WAITING_TRACK = _FIRST_WAITING_TRACK.where(entries.c.track > bindparam("after"))
-_WAITING_SUMMARIES = (
-    select(summaries)
-    .where(
-        summaries.c.session_key == bindparam("session"),
-        summaries.c.level == bindparam("level"),
-        summaries.c.parent_id.is_(None),
-    )
-    .order_by(summaries.c.first_seq)
-    .limit(bindparam("most"))
-)
 # Whatever is unfinished has a time for its next attempt: an index of the few rows with one answers.
 _UNFINISHED_OF_ALL = select(func.count()).where(summaries.c.retry_at.is_not(None), summaries.c.state.in_(_UNFINISHED))
 _UNFINISHED_OF_SESSION = _UNFINISHED_OF_ALL.where(summaries.c.session_key == bindparam("session"))
@@ -92,12 +83,7 @@ _HELD = select(summaries).where(
 _COMMITTED = (
     update(summaries)
     .where(summaries.c.id == bindparam("summary"))
-    .values(
-        calls=summaries.c.calls + bindparam("more_calls"),
-        input_tokens=summaries.c.input_tokens + bindparam("more_input_tokens"),
-        output_tokens=summaries.c.output_tokens + bindparam("more_output_tokens"),
-        seconds=summaries.c.seconds + bindparam("more_seconds"),
-    )
+    .values({name: summaries.c[name] + bindparam(f"more_{name}") for name in asdict(Spent())})
 )
 _PASSED_BY = (
     select(plans.c.name)
@@ -122,16 +108,12 @@ class Tree(TreeReads):
                 found = connection.scalar(_NEXT_WAITING_TRACK, {"session": ref.key, "after": packed(after)})
         return unpacked(found) if found is not None else None
 
-    def waiting_summaries(self, ref: SessionRef, *, level: int, limit: int) -> list[Summary]:
-        """The oldest summaries of a level that no higher one has taken, finished or not."""
-        return self._read(_WAITING_SUMMARIES, session=ref.key, level=level, most=limit)
-
     def due(self, ref: SessionRef, *, now: float, remake_stale: bool) -> Summary | None:
         """A planned, failed, abandoned, degraded or (if asked) stale summary whose time has come, lowest first.
 
         What rules wrote until a model does is not among them (see `ready`), unless they are to write it again.
         """
-        return self._first(_due(remake_stale=remake_stale), session=ref.key, now=now)
+        return next(iter(self._read(_due(remake_stale=remake_stale), session=ref.key, now=now)), None)
 
     def unfinished(self, ref: SessionRef | None = None, *, track: str | None = None) -> int:
         """Summaries that somebody works on or that wait for another attempt; of a session, or of one track of it."""
@@ -260,10 +242,7 @@ class Tree(TreeReads):
                     "kept_identifiers": written.kept_identifiers,
                     "information_loss": written.information_loss,
                     "from_tools": written.from_tools,
-                    "more_calls": written.spent.calls,
-                    "more_input_tokens": written.spent.input_tokens,
-                    "more_output_tokens": written.spent.output_tokens,
-                    "more_seconds": written.spent.seconds,
+                    **{f"more_{name}": count for name, count in asdict(written.spent).items()},
                     "created_at": now,
                     **_GIVEN_BACK,
                     "retry_at": now if touched or wanted else (written.retry_at if written.degraded else None),
@@ -311,23 +290,17 @@ class Tree(TreeReads):
             key = lock_session_of_summary(connection, summary.id)
             if degrades and not summary.degraded and key is not None and _is_shown(connection, key, summary):
                 advance_epoch(connection, key)  # it is marked as provisional
-            connection.execute(
-                update(summaries)
-                .where(summaries.c.id == summary.id, summaries.c.lease_owner == owner)
-                .values(
-                    state=_unless_finished(waits),
-                    error=storable(error),
-                    reason=reason,
-                    attempts=summaries.c.attempts - (0 if is_attempt else 1),
-                    degraded=true() if degrades else summaries.c.degraded,
-                    retry_at=retry_at,
-                    **_GIVEN_BACK,
-                    calls=summaries.c.calls + spent.calls,
-                    input_tokens=summaries.c.input_tokens + spent.input_tokens,
-                    output_tokens=summaries.c.output_tokens + spent.output_tokens,
-                    seconds=summaries.c.seconds + spent.seconds,
-                )
-            )
+            mine = and_(summaries.c.id == summary.id, summaries.c.lease_owner == owner)
+            became = {
+                "state": _unless_finished(waits),
+                "error": storable(error),
+                "reason": reason,
+                "attempts": summaries.c.attempts - (0 if is_attempt else 1),
+                "degraded": true() if degrades else summaries.c.degraded,
+                "retry_at": retry_at,
+            }
+            took = {name: summaries.c[name] + count for name, count in asdict(spent).items()}
+            connection.execute(update(summaries).where(mine).values(**became, **took, **_GIVEN_BACK))
 
     def judge(
         self, ref: SessionRef, summary_id: str, verdict: Judged, *, now: float, owner: str | None, lease_seconds: float
@@ -444,18 +417,12 @@ class Tree(TreeReads):
 
     def give_back(self, summary: Summary, *, owner: str, now: float) -> None:
         """Leave a leased summary of a higher level as rules wrote it. Made anew by them where what is below changed."""
+        mine = and_(summaries.c.id == summary.id, summaries.c.lease_owner == owner)
+        again = case((summaries.c.stale.is_(True), now), else_=None)
+        left = {"wanted": False, "attempts": summaries.c.attempts - 1, "retry_at": again, **_GIVEN_BACK}
         with self.database.write() as connection:
             lock_session_of_summary(connection, summary.id)
-            connection.execute(
-                update(summaries)
-                .where(summaries.c.id == summary.id, summaries.c.lease_owner == owner)
-                .values(
-                    wanted=False,
-                    attempts=summaries.c.attempts - 1,
-                    retry_at=case((summaries.c.stale.is_(True), now), else_=None),
-                    **_GIVEN_BACK,
-                )
-            )
+            connection.execute(update(summaries).where(mine).values(left))
 
 
 @cache
@@ -470,6 +437,7 @@ def _due(*, remake_stale: bool) -> Select[Any]:
             _wanted(remake_stale=remake_stale),
         )
         .order_by(summaries.c.level, summaries.c.first_seq)
+        .limit(1)
     )
 
 
