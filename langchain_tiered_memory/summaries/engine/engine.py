@@ -9,6 +9,7 @@ put in is called through `extension_host.ExtensionCaller` and never breaks the t
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -312,17 +313,7 @@ class CondensationEngine:
             CondensationError: when there is none. `retry_after_seconds` is set where no writer was at fault now: the
                 bound on model calls was reached, or all are being left alone.
         """
-        prepared = self.prepare(job)
-        is_below = job.level < self._settings.model_from_level
-        rules = _stand_ins(prepared.candidates) if later or is_below else ()
-        if rules:
-            try:
-                condensed, by = yield from self._chain.first_of(rules, prepared.job, prepared.context)
-            except CondensationError:
-                pass
-            else:
-                return self._taken(prepared, replace(condensed, by_rules=not is_below), by)
-        return (yield from self.finish(prepared))
+        return (yield from self.finish(self.prepare(job), later=later))
 
     def prepare(self, job: CondenseJob) -> Prepared:
         """The job as hooks and prompt settings leave it, and who wants it: for `write_together`, then `finish`."""
@@ -355,9 +346,20 @@ class CondensationEngine:
                 self._failed(one, error)
             raise
 
-    def finish(self, prepared: Prepared, given: Condensed | None = None) -> Flow[Condensed]:
-        """The summary of a prepared job: what a call for several gave, where that is taken, else as for `condense`."""
+    def finish(
+        self, prepared: Prepared, given: Condensed | None = None, *, later: bool | None = None
+    ) -> Flow[Condensed]:
+        """The summary of a prepared job: what a call for several gave, where that is taken, else as for `condense`.
+
+        `later` is as there; `None`: no rules write it in the place of a model that is at hand.
+        """
         job, context = prepared.job, prepared.context
+        is_below = job.level < self._settings.model_from_level
+        rules = _stand_ins(prepared.candidates) if later or (is_below and later is not None) else ()
+        with suppress(CondensationError):
+            if rules:
+                condensed, by = yield from self._chain.first_of(rules, job, context)
+                return self._taken(prepared, replace(condensed, by_rules=not is_below), by)
         try:
             condensed, by = yield from self._chain.first_of(prepared.candidates, job, context, part=given)
         except CondensationError as error:

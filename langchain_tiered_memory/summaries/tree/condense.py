@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import LevelSettings
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed
     from langchain_tiered_memory.types.drafts import WaitingEntry
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
@@ -163,7 +164,8 @@ def condense(
         with runtime.store.database.snapshot():  # what is due is read at once, up to the claim of it
             summary = _claim_next(runtime, ref)
         if summary is not None:
-            made += yield from _make(runtime, ref, summary)
+            later = not runtime.settings.condensation.eager and (summary.by_rules or not summary.state.finished)
+            made += yield from _committed(runtime, ref, [summary], later=later)
             yield from stop_point()
             if is_over():
                 break
@@ -255,22 +257,6 @@ def _plan_level_1(runtime: Runtime, ref: SessionRef, track: str) -> SummaryPlan 
         limit *= 2
 
 
-def _make(runtime: Runtime, ref: SessionRef, summary: Summary) -> Flow[int]:
-    """Have one summary written: at once by rules, where a model shall do it when a view needs it."""
-    work = read_work(runtime, ref, summary)
-    if work is None:
-        return 0
-    later = not runtime.settings.condensation.eager and (summary.by_rules or not summary.state.finished)
-    job = work.job if later else replace(work.job, kept=kept_before(runtime, ref, [work.job], track=summary.track))
-    with given_back(runtime, summary):
-        try:
-            condensed = yield from runtime.condenser.condense(job, later=later)
-        except CondensationError as error:
-            put_off(runtime, ref, summary, error)
-            return 0
-    return int(commit(runtime, ref, work, condensed))
-
-
 FILL = 10
 """Summaries of the lowest level that one call writes at least, where there are so many: wanted ones, and what follows
 them."""
@@ -288,33 +274,34 @@ tokens have one of 1,500 above them, 15 another of 400."""
 def write_wanted(runtime: Runtime, ref: SessionRef) -> Flow[int | None]:
     """Have what is wanted next written in one call. Returns how many were committed; `None` where nothing is wanted."""
     leased = _leased(runtime, ref) if runtime.condenser.writes_later else []
-    if not leased:
-        return None
+    return (yield from _committed(runtime, ref, leased)) if leased else None
+
+
+def _committed(runtime: Runtime, ref: SessionRef, leased: Sequence[Summary], *, later: bool | None = None) -> Flow[int]:
+    """Have leased summaries written, and commit one after the other. Returns how many were.
+
+    `later` is as for `CondensationEngine.finish`; `None`: in one call of a model.
+    """
     seen: set[str] = set()
-    made = 0
     with given_back(runtime, *leased, without=seen):
-        works: list[Work] = []
-        for summary in leased:
-            work = read_work(runtime, ref, summary)
-            if work is None:
-                seen.add(summary.id)
-            else:
-                works.append(work)
-        made = yield from _written(runtime, ref, _expected(runtime, works), seen)
-    return made
+        works = [work for summary in leased if (work := read_work(runtime, ref, summary)) is not None]
+        seen.update({one.id for one in leased} - {work.summary.id for work in works})
+        return (yield from _written(runtime, ref, _expected(runtime, works), seen, later=later)) if works else 0
 
 
-def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set[str]) -> Flow[int]:
-    """Write and commit one after the other; `seen` gets the ids of those that need not be given back."""
-    if not works:
-        return 0
+def _written(
+    runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set[str], *, later: bool | None
+) -> Flow[int]:
+    """As `_committed`; `seen` gets the ids of those that need not be given back."""
     places = {work.summary.id: place for place, work in enumerate(works)}
     below = [{one: places[one] for one in work.summary.sources if one in places} for work in works]
-    engine, standing = runtime.condenser, _standing(runtime, ref)
-    kept = kept_before(runtime, ref, [work.job for work in works], track=works[0].summary.track)
+    engine = runtime.condenser
+    kept = () if later else kept_before(runtime, ref, [work.job for work in works], track=works[0].summary.track)
     prepared = [engine.prepare(replace(work.job, kept=kept if work.job.level == 1 else ())) for work in works]
+    given: list[Condensed | None] = [None for _ in works]
     try:
-        given = yield from engine.write_together(prepared, below, standing=standing)
+        if later is None:
+            given = yield from engine.write_together(prepared, below, standing=_standing(runtime, ref))
     except CondensationError as error:
         for number, work in enumerate(works):
             # What the calls took is told once.
@@ -338,7 +325,7 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
         if below[place]:  # the job as hooks left it, over what its sources say by now
             ready = replace(ready, job=replace(ready.job, sources=now.job.sources, facts=now.job.facts))
         try:
-            condensed = yield from engine.finish(ready, given[place])
+            condensed = yield from engine.finish(ready, given[place], later=later)
         except CondensationError as error:
             put_off(runtime, ref, summary, error)
             seen.add(summary.id)
