@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.answers import CUT_UP_TO, REASONS, expected_of, explained, fault
+from langchain_tiered_memory.summaries.checks.answers import CUT_UP_TO, FAULTS, expected_of, explained, fault
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, Part, without_text
 from langchain_tiered_memory.text.fencing import as_said
@@ -73,7 +73,7 @@ def _checked(
         if cut.text:
             return replace(given, text=cut.text, tokens=count_text(cut.text), notes=("cut",), cut_lines=cut.lines)
     if wrong is not None:
-        return without_text(given, wrong, explained(wrong, tokens=given.tokens, max_tokens=cap), REASONS[wrong])
+        return without_text(given, wrong, explained(wrong, tokens=given.tokens, max_tokens=cap), FAULTS[wrong][0])
     return given
 
 

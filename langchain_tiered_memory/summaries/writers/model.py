@@ -13,7 +13,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.checks.answers import (
     CUT_UP_TO,
-    REASONS,
+    FAULTS,
     Expected,
     Fault,
     expected_of,
@@ -236,9 +236,9 @@ class ModelCondenser:
         if _passable(first.text, wrong, expected):
             return replace(self._passed(first, expected, job), spent=spent, refused=tuple(refused[1:]))
         message = f"{self._name} gave no usable summary, twice: {refused[0].why}; then {refused[1].why}"
-        if REASONS[still] is FailureReason.UNSOUND:
+        if FAULTS[still][0] is FailureReason.UNSOUND:
             raise UnsoundSummaryError(message, written=replace(second, spent=spent, refused=tuple(refused)))
-        raise CondensationError(message, spent=spent, reason=REASONS[still], refused=refused)
+        raise CondensationError(message, spent=spent, reason=FAULTS[still][0], refused=refused)
 
     def _asked(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Condensed]:
         """One answer, with what was made harmless for the prompt as it was said."""

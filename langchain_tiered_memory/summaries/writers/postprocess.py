@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.summaries.checks.answers import EXPLAINED
+from langchain_tiered_memory.summaries.checks.answers import FAULTS
 from langchain_tiered_memory.summaries.checks.audit import audited
 from langchain_tiered_memory.summaries.checks.measures import BuiltInValidator
 from langchain_tiered_memory.summaries.checks.trust import labelled
@@ -90,7 +90,7 @@ class Finish:
         if not _says_something(written.text):
             return FailureReason.EMPTY_SUMMARY, "it says nothing"
         found = job.unsound(written.text, self.settings.validation)
-        return (FailureReason.UNSOUND, EXPLAINED[found]) if found is not None else None
+        return FAULTS[found] if found is not None else None
 
     def _finished(self, job: CondenseJob, written: Condensed) -> Condensed:
         """With marks on what is in no source, labels on what a tool said, within its size, and with what it dropped."""

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.text.sentences import pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ItemKind: TypeAlias = Literal["overview", "point", "decision", "action", "technical", "progress", "open"]
 
@@ -24,100 +27,55 @@ class SectionForm:
     kinds: tuple[ItemKind, ...]
 
 
-_LEVEL_1 = (
-    SectionForm("Overview", "one or two sentences: what this part of the conversation is about", ("overview",)),
-    SectionForm(
-        "Key points",
-        "every fact worth knowing later, with who said it; keep names, numbers and dates",
-        ("point", "progress"),
-    ),
-    SectionForm("Decisions", "what was decided, by whom, and why", ("decision",)),
-    SectionForm("Action items", "who will do what, and by when", ("action",)),
-    SectionForm(
-        "Technical details",
-        "files, functions, commands, errors, versions and settings, written exactly",
-        ("technical",),
-    ),
-    SectionForm("Unresolved", "questions without an answer and problems without a solution", ("open",)),
-)
-_EXECUTIVE = (
-    SectionForm("Overview", "two or three sentences: purpose and scope of the whole session", ("overview",)),
-    SectionForm(
-        "Key outcomes", "what was reached, decided or learned, the weightiest first", ("decision", "progress", "point")
-    ),
-    SectionForm("Deliverables", "what exists now that did not: files, documents, systems, agreements", ("technical",)),
-    SectionForm("Next steps", "what is to happen next, and what is still open", ("action", "open")),
-)
-_ARTIFACTS = SectionForm("Artifacts", "files, functions, documents and other things made or changed", ("technical",))
-_OPEN_ITEMS = SectionForm("Open items", "what remains to be done or answered", ("action", "open"))
-FORMS: dict[str, tuple[SectionForm, ...]] = {
-    "detailed": _LEVEL_1,
-    "concise": _LEVEL_1,
-    "thematic": (
-        SectionForm(
-            "Themes",
-            "three to five themes, each with what was said about it in all the parts together",
-            ("point", "overview"),
-        ),
-        SectionForm("Major decisions", "decisions that hold now, with reasons and consequences", ("decision",)),
-        _ARTIFACTS,
-        SectionForm("Progress and outcomes", "what was accomplished, and what failed", ("progress",)),
-        _OPEN_ITEMS,
-    ),
-    "chronological": (
-        SectionForm(
-            "Course of events",
-            "what happened, in order, each step with its date where one is known",
-            ("point", "overview", "progress"),
-        ),
-        SectionForm(
-            "Major decisions",
-            "decisions in the order they were taken, with reasons; say which replaced which",
-            ("decision",),
-        ),
-        _ARTIFACTS,
-        _OPEN_ITEMS,
-    ),
-    "executive": _EXECUTIVE,
-    "technical": (
-        _EXECUTIVE[0],
-        SectionForm(
-            "Technical state",
-            "architecture, files, interfaces, versions, settings and errors as they stand now",
-            ("technical",),
-        ),
-        SectionForm(
-            "Key outcomes", "what was built, fixed or decided, with the reason", ("decision", "progress", "point")
-        ),
-        _EXECUTIVE[3],
-    ),
-    "handoff": (
-        SectionForm(
-            "Previous conversation",
-            "the whole exchange in outline: what the user asked for, and how it went",
-            ("overview", "point"),
-        ),
-        SectionForm("Current work", "what was being worked on just before this summary, in detail", ("progress",)),
-        SectionForm(
-            "Key technical concepts",
-            "technologies, conventions, constraints and decisions that matter for going on",
-            ("decision",),
-        ),
-        SectionForm(
-            "Relevant files and code",
-            "each file looked at or changed, why it matters, and the code that counts",
-            ("technical",),
-        ),
-        SectionForm(
-            "Problem solving", "problems met, what solved them, and what is still being looked into", ("open",)
-        ),
-        SectionForm(
-            "Pending tasks and next steps",
-            "what the user asked for that is not done, and the very next step",
-            ("action",),
-        ),
-    ),
-}
+_TABLE = """
+# detailed concise
+overview | Overview | one or two sentences: what this part of the conversation is about
+point, progress | Key points | every fact worth knowing later, with who said it; keep names, numbers and dates
+decision | Decisions | what was decided, by whom, and why
+action | Action items | who will do what, and by when
+technical | Technical details | files, functions, commands, errors, versions and settings, written exactly
+open | Unresolved | questions without an answer and problems without a solution
+# thematic
+point, overview | Themes | three to five themes, each with what was said about it in all the parts together
+decision | Major decisions | decisions that hold now, with reasons and consequences
+technical | Artifacts | files, functions, documents and other things made or changed
+progress | Progress and outcomes | what was accomplished, and what failed
+action, open | Open items | what remains to be done or answered
+# chronological
+point, overview, progress | Course of events | what happened, in order, each step with its date where one is known
+decision | Major decisions | decisions in the order they were taken, with reasons; say which replaced which
+technical | Artifacts | files, functions, documents and other things made or changed
+action, open | Open items | what remains to be done or answered
+# executive
+overview | Overview | two or three sentences: purpose and scope of the whole session
+decision, progress, point | Key outcomes | what was reached, decided or learned, the weightiest first
+technical | Deliverables | what exists now that did not: files, documents, systems, agreements
+action, open | Next steps | what is to happen next, and what is still open
+# technical
+overview | Overview | two or three sentences: purpose and scope of the whole session
+technical | Technical state | architecture, files, interfaces, versions, settings and errors as they stand now
+decision, progress, point | Key outcomes | what was built, fixed or decided, with the reason
+action, open | Next steps | what is to happen next, and what is still open
+# handoff
+overview, point | Previous conversation | the whole exchange in outline: what the user asked for, and how it went
+progress | Current work | what was being worked on just before this summary, in detail
+decision | Key technical concepts | technologies, conventions, constraints and decisions that matter for going on
+technical | Relevant files and code | each file looked at or changed, why it matters, and the code that counts
+open | Problem solving | problems met, what solved them, and what is still being looked into
+action | Pending tasks and next steps | what the user asked for that is not done, and the very next step
+"""
+"""Under the strategies that have them: of each section the kinds of its items, its heading, and what belongs there."""
+
+
+def _forms() -> Iterator[tuple[str, tuple[SectionForm, ...]]]:
+    for part in _TABLE.split("\n# ")[1:]:
+        names, *rows = part.splitlines()
+        cells = [row.split(" | ") for row in rows]
+        form = tuple(SectionForm(heading, asks, tuple(kinds.split(", "))) for kinds, heading, asks in cells)  # type: ignore[arg-type] # read from the table
+        yield from ((name, form) for name in names.split())
+
+
+FORMS: dict[str, tuple[SectionForm, ...]] = dict(_forms())
 """The sections of each strategy, in their order."""
 
 COMPLETE = frozenset({"handoff"})
