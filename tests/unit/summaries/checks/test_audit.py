@@ -7,9 +7,9 @@ from langchain_core.messages import AIMessage
 
 from langchain_tiered_memory.messages.codec import encode
 from langchain_tiered_memory.messages.groups import unfinished_calls
-from langchain_tiered_memory.summaries.checks.audit import audited
 from langchain_tiered_memory.summaries.marks import APPENDED
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
+from langchain_tiered_memory.summaries.writers.postprocess import audited
 from langchain_tiered_memory.types.records import Entry, Fact, Role
 from tests.strategies import odd_text
 

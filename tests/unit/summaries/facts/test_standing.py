@@ -1,7 +1,7 @@
 import pytest
 
+from langchain_tiered_memory.summaries.facts.listing import standing_alone
 from langchain_tiered_memory.summaries.facts.reading import read_facts
-from langchain_tiered_memory.summaries.facts.standing import standing_alone
 from langchain_tiered_memory.summaries.facts.statements import points_back
 from tests.fact_builders import entry
 
