@@ -25,10 +25,10 @@ from langchain_tiered_memory.runs.files.disk import Disk, OwnFiles
 from langchain_tiered_memory.runs.files.store import KeptFiles
 from langchain_tiered_memory.runs.plans import Plans, Windows
 from langchain_tiered_memory.runs.store import Runs
-from langchain_tiered_memory.summaries.engine.last_requests import LastRequests
 from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages
 from langchain_tiered_memory.summaries.facts.store import FactStore
 from langchain_tiered_memory.summaries.tree.store import Tree
+from langchain_tiered_memory.summaries.writers.behind import LastRequests
 from langchain_tiered_memory.text.scrubbing import scrubbed
 from langchain_tiered_memory.transcript.entry_reads import Files
 from langchain_tiered_memory.transcript.outbox import Listeners, Outbox

@@ -16,7 +16,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.chat_models import is_cached, models_in
-from langchain_tiered_memory.summaries.engine.last_requests import LastRequest
+from langchain_tiered_memory.summaries.writers.behind import LastRequest
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

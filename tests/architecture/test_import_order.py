@@ -79,6 +79,7 @@ THREADS_MAY = {
     "integrations/graph/tracks.py": "numbers tasks that run side by side, in threads or not",
     "integrations/graph/memory_node.py": "remembers what was told, whichever thread tells it",
     "summaries/engine/": "extensions, breakers and bounds are asked from any thread, and may hang",
+    "summaries/writers/behind.py": "keeps the last requests for whichever thread asks",
 }
 LANGCHAIN_MAY = (
     "messages/",

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
     from langchain_tiered_memory.summaries.engine.extension_host import Extensions, Report
-    from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import Tally
     from langchain_tiered_memory.summaries.engine.writers import Writers
+    from langchain_tiered_memory.summaries.writers.behind import Standing
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
     from langchain_tiered_memory.summaries.writers.postprocess import Finish
 

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
         TelemetryCollector,
     )
     from langchain_tiered_memory.summaries.checks.measures import Embed
-    from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import CondensationRecord
+    from langchain_tiered_memory.summaries.writers.behind import Standing
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
     from langchain_tiered_memory.summaries.writers.model import ModelCondenser
     from langchain_tiered_memory.types.outcomes import Outcome

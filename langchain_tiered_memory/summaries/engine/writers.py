@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.extensions import CondensationContext
     from langchain_tiered_memory.settings import CondensationSettings
     from langchain_tiered_memory.summaries.engine.extension_host import ExtensionCaller
-    from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import Tally
+    from langchain_tiered_memory.summaries.writers.behind import Standing
     from langchain_tiered_memory.summaries.writers.jobs import Condenser, Part
     from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 

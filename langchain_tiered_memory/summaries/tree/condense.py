@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.chat_models import LIFETIME_SECONDS, cached_price, name_of
-from langchain_tiered_memory.summaries.engine.last_requests import Standing
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, kept_before, put_off, read_work
+from langchain_tiered_memory.summaries.writers.behind import Standing
 from langchain_tiered_memory.summaries.writers.jobs import with_spent
 from langchain_tiered_memory.types.drafts import SummaryPlan
 from langchain_tiered_memory.types.records import Spent

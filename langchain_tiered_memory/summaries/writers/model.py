@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.summaries.engine.extension_host import Report
-    from langchain_tiered_memory.summaries.engine.last_requests import Standing
+    from langchain_tiered_memory.summaries.writers.behind import Standing
     from langchain_tiered_memory.summaries.writers.fitting import Shortening
 
 _FILLED = (
