@@ -21,7 +21,7 @@ from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten
 from langchain_tiered_memory.types.records import Entry, Hit, utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.recall.chroma.index import ChromaIndex
     from langchain_tiered_memory.runtime import Runtime
@@ -35,6 +35,11 @@ CANDIDATES = 300
 """Passages taken from each index before ranking."""
 NEIGHBOURS = 2
 """Entries on each side of a candidate that are looked at too."""
+APART = 2**40
+"""Between the numbers of two sessions that are ranked together: no message stands beside one of another."""
+_READ_ACROSS = 3
+"""Times as many messages of several sessions as are asked for are read: equal texts, and earlier askings, leave some
+out."""
 _CATCH_UP = 64
 """Passages that a question embeds itself if the vector index lags. More are left to the background."""
 _ASKED_CHARS = 2000
@@ -71,43 +76,52 @@ def find(
     filters: SearchFilters | None = None,
     best: int | None = None,
     asked_at: int | None = None,
+    besides: Sequence[SessionRef] | None = None,
 ) -> Found:
     """Rank the messages of a session that pass the filters for a question.
 
     So many of the `best` hits are read whole, each text once and earlier askings besides, for who needs no more of
     them; `None`: all that are ranked. `asked_at` is the `seq` of the message that is the question: it is not its own
-    answer, and what nobody else said tells nothing of what is asked.
+    answer, and what nobody else said tells nothing of what is asked. With those of `besides` they are ranked
+    together: theirs have the numbers `APART` and more above their own, twice that of the second, and so on.
     """
-    limit = CANDIDATES
+    limit, refs = CANDIDATES, [ref, *(besides or ())]
+    first = {one.key: APART * place for place, one in enumerate(refs)}
     query = asked(query)
     terms = search_terms(query)
-    statistics = runtime.store.text_index.statistics([ref], terms)
+    statistics = runtime.store.text_index.statistics(refs, terms)
     weights = telling(statistics)
-    lexical = {one.seq for one in runtime.store.text_index.find([ref], weights, limit=limit, filters=filters)}
-    similar = similar_passages(runtime, [ref], query, level=0, limit=limit)
-    dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
-    hits = (lexical | {passage.seq for passage in dense if passage.level == 0}) - {asked_at}
-    reach = NEIGHBOURS
-    around = {seq + step for seq in hits for step in range(-reach, reach + 1)}
-    around |= {asked_at} if asked_at is not None else set()
-    transcript = runtime.store.transcript
-    near: Sequence[Entry | Moment] = (transcript.by_seq if best is None else transcript.moments)(ref, sorted(around))
-    tracks = filters.tracks if filters is not None else None
-    said = {one.seq: one for one in near if one.seq != asked_at and (tracks is None or one.track in tracks)}
+    index = runtime.store.text_index
+    named = {(one.session_key, one.seq) for one in index.find(refs, weights, limit=limit, filters=filters)}
+    similar = similar_passages(runtime, refs, query, level=0, limit=limit)
+    dense = index.by_id(ref if besides is None else None, list(similar), filters=filters)
+    named |= {(one.session_key, one.seq) for one in dense if one.level == 0 and one.session_key in first}
+    hits = {first[key] + seq for key, seq in named} - {asked_at}
+    near: dict[int, Entry | Moment] = {}
     passages: dict[int, list[Passage]] = {}
-    for passage in runtime.store.text_index.of_entries(ref, sorted({*said, *([asked_at] if asked_at else [])})):
-        passages.setdefault(passage.seq, []).append(passage)
+    sittings: dict[int, int] = {}
+    for one in refs:
+        start, asks_at = first[one.key], asked_at if one is ref else None
+        seqs = {seq for key, seq in named if key == one.key} - {asks_at}
+        said, found = _around(runtime, one, seqs, asked_at=asks_at, filters=filters, whole=best is None)
+        own_sittings = sittings_of(
+            (each for each in said if each.seq != asks_at), gap_seconds=runtime.settings.recall.sitting_gap_seconds
+        )
+        near |= {start + each.seq: each for each in said}
+        passages |= {start + seq: its for seq, its in found.items()}
+        sittings |= {start + seq: start + sitting for seq, sitting in own_sittings.items()}
     own = [frozenset(passage.terms.split()) for passage in passages.pop(asked_at or 0, ())]
     elsewhere = {term: n - sum(term in one for one in own) for term, n in statistics.document_frequency.items()}
     known = {term: count for term, count in elsewhere.items() if count > 0}
     passage_count = max(statistics.passages - len(own), 1)
-    sittings = sittings_of(said.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
-    speakers = {one.name for one in said.values() if one.name and one.name.lower() not in _LABELS}
-    last_at = max((one.at for one in near if tracks is None or one.track in tracks), default=0.0)
+    last_at = max((near[seq].at for seq in (near if besides is None else passages)), default=0.0)
+    near.pop(asked_at or 0, None)
+    speakers = {one.name for one in near.values() if one.name and one.name.lower() not in _LABELS}
     candidates = [
-        candidate_of(said[seq], found, sitting=sittings[seq], similar=similar) for seq, found in passages.items()
+        candidate_of(near[seq], found, sitting=sittings[seq], similar=similar, sequence=seq)
+        for seq, found in passages.items()
     ]
-    question = read_question(query, speakers=speakers, now=utc(last_at), known=known)
+    question = read_question(query, speakers=speakers if besides is None else set(), now=utc(last_at), known=known)
     ranked = rank(
         question,
         candidates,
@@ -115,10 +129,11 @@ def find(
     )
     nats = {term: weight * idf_of(known[term], passage_count) for term, weight in question.terms.items()}
     if best is None:
-        entries = {one.seq: one for one in said.values() if isinstance(one, Entry)}
+        entries = {seq: one for seq, one in near.items() if isinstance(one, Entry)}
     else:
         best_first = [one.sequence for one in ranked if one.sequence in hits]
-        entries = _best_hits(runtime, ref, best_first, count=best, asks=frozenset(analyse(query)))
+        best_first = best_first[: best * _READ_ACROSS] if besides is not None else best_first
+        entries = _best_hits(runtime, refs, best_first, count=best, asks=frozenset(analyse(query)))
     return Found(
         ranked=tuple(ranked),
         entries=entries,
@@ -132,17 +147,35 @@ def find(
     )
 
 
-def candidate_of(
-    said: Entry | Moment,
-    passages: Sequence[Passage],
+def _around(
+    runtime: Runtime,
+    ref: SessionRef,
+    seqs: Collection[int],
     *,
-    sitting: int,
-    similar: Mapping[int, float],
-    sequence: int | None = None,
+    asked_at: int | None,
+    filters: SearchFilters | None,
+    whole: bool,
+) -> tuple[list[Entry | Moment], dict[int, list[Passage]]]:
+    """These messages of a session, what stands beside them and the question itself; and the passages of them."""
+    asking = {asked_at} if asked_at is not None else set()
+    around = {seq + step for seq in seqs for step in range(-NEIGHBOURS, NEIGHBOURS + 1)} | asking
+    if not around:
+        return [], {}
+    transcript, tracks = runtime.store.transcript, filters.tracks if filters is not None else None
+    read: Sequence[Entry | Moment] = (transcript.by_seq if whole else transcript.moments)(ref, sorted(around))
+    said = [one for one in read if tracks is None or one.track in tracks]
+    passages: dict[int, list[Passage]] = {}
+    for passage in runtime.store.text_index.of_entries(ref, sorted({*(one.seq for one in said), *asking})):
+        passages.setdefault(passage.seq, []).append(passage)
+    return said, passages
+
+
+def candidate_of(
+    said: Entry | Moment, passages: Sequence[Passage], *, sitting: int, similar: Mapping[int, float], sequence: int
 ) -> Candidate:
-    """A message with its passages, as it is ranked; `sequence` is its place where that is not its number."""
+    """A message with its passages, as it is ranked, at its place among all that is."""
     return Candidate(
-        sequence=said.seq if sequence is None else sequence,
+        sequence=sequence,
         sitting=sitting,
         terms=tuple(one.terms for one in passages),
         similarities=tuple(similar.get(one.id) for one in passages),
@@ -173,18 +206,22 @@ def hit_of(one: RankedEntry, entry: Entry, passages: Sequence[Passage], *, score
 
 
 def _best_hits(
-    runtime: Runtime, ref: SessionRef, seqs: Sequence[int], *, count: int, asks: frozenset[str]
+    runtime: Runtime, refs: Sequence[SessionRef], places: Sequence[int], *, count: int, asks: frozenset[str]
 ) -> dict[int, Entry]:
     """The first of these entries that can be read, each text once, until `count` of them are no earlier askings."""
-    found: dict[tuple[str, str], Entry] = {}
-    for start in range(0, len(seqs), max(count, 1)):
+    found: dict[tuple[str, str], tuple[int, Entry]] = {}
+    for start in range(0, len(places), max(count, 1)):
         if sum(not repeats(text, asks) for _, text in found) >= count:
             break
-        read = {one.seq: one for one in runtime.store.transcript.by_seq(ref, seqs[start : start + count])}
-        for seq in seqs[start : start + count]:
-            if seq in read:
-                found.setdefault((read[seq].role, read[seq].text), read[seq])
-    return {one.seq: one for one in found.values()}
+        part = places[start : start + count]
+        read: dict[int, Entry] = {}
+        for number in sorted({place // APART for place in part}):
+            seqs = [place % APART for place in part if place // APART == number]
+            read |= {number * APART + one.seq: one for one in runtime.store.transcript.by_seq(refs[number], seqs)}
+        for place in part:
+            if place in read:
+                found.setdefault((read[place].role, read[place].text), (place, read[place]))
+    return dict(found.values())
 
 
 def asked(query: str) -> str:
