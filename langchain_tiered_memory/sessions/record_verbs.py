@@ -341,7 +341,7 @@ class RecordVerbs(SessionCore):
         core.engine.greet(core.session_id)
         fresh = facts_not_kept_yet(core.runtime, ref)
         if query is None:
-            found = store.facts.best(ref, k, superseded_too=superseded, track=core.only_track, fresh=fresh, once=True)
+            found = store.facts.best(ref, k, superseded_too=superseded, track=core.only_track, fresh=fresh)
         else:
             found = store.facts.search(ref, query, k, superseded_too=superseded, track=core.only_track, fresh=fresh)
         seqs = sorted({seq for fact in found for seq in fact.sources})

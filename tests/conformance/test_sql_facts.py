@@ -65,9 +65,9 @@ def test_what_is_said_again_and_again_is_told_once_and_hides_nothing(store: SqlS
     again = [fact(seq, "Please go on with the quay.", subject="", weight=0.95) for seq in range(3, 9)]
     summarised(store, ref, 1, 3, 8, facts=again)
     for k in (2, 9):
-        assert texts(store.facts.best(ref, k, once=True)) == [again[0].text, CRANE.text]
+        assert texts(store.facts.best(ref, k)) == [again[0].text, CRANE.text]
     assert texts(store.facts.search(ref, "quay crane", 2)) == [CRANE.text, again[0].text]
-    assert texts(store.facts.best(ref, 9, track="main", once=True)) == [again[0].text, CRANE.text]
+    assert texts(store.facts.best(ref, 9, track="main")) == [again[0].text, CRANE.text]
 
 
 def test_candidates_are_the_facts_up_to_a_border_in_their_order_the_weightiest_where_there_are_more(

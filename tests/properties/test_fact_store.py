@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from sqlalchemy import select
 
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages
+from langchain_tiered_memory.summaries.facts.rows import all_facts, drop_facts_of_messages
 from langchain_tiered_memory.summaries.facts.supersession import superseded
 from tests.memory_builders import open_memory, quick_settings, ref_of, store_of
 from tests.store_builders import append, fact, forget_messages, incoming, open_store, session_with, summarised
@@ -59,7 +59,8 @@ def tellings(draw: st.DrawFn) -> tuple[list[list[Fact]], list[int]]:
 
 
 def standing(store: SqlStore, ref: SessionRef) -> dict[str, tuple[str, str | None]]:
-    return {one.id: (one.status, one.superseded_by) for one in store.facts.best(ref, 999, superseded_too=True)}
+    with store.database.read() as connection:
+        return {one.id: (one.status, one.superseded_by) for one in all_facts(connection, ref.key)}
 
 
 def right(facts: Sequence[Fact]) -> dict[str, tuple[str, str | None]]:

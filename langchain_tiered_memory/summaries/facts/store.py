@@ -129,7 +129,7 @@ class FactStore(Room):
         On one track, or on all; those that do not hold any more with `superseded_too`. `fresh` is as for `best`.
         """
         wanted = list(dict.fromkeys(analyse(query)))
-        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track, fresh=fresh, once=True)
+        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track, fresh=fresh)
         said = [Counter(analyse(f"{fact.subject} {fact.attribute} {fact.text} {fact.value}")) for fact in held]
         average = sum(map(Counter.total, said)) / len(said) if said else 1.0
         holders = {term: sum(term in one for one in said) for term in wanted}
@@ -154,20 +154,19 @@ class FactStore(Room):
         superseded_too: bool = False,
         track: str | None = None,
         fresh: Sequence[Fact] = (),
-        once: bool = False,
     ) -> list[Fact]:
         """The weightiest facts, those that are taken up most and the newest first; of one track, or of all.
 
         Which hold on one track is what its own facts say of each other. `fresh` are facts that are not kept yet: they
-        stand among the others, and in the place of those that they correct. With `once` what one speaker says in the
-        same words again is told once.
+        stand among the others, and in the place of those that they correct. What one speaker says again in the
+        same words is told once.
         """
         fresh = [one for one in fresh if track in (None, one.track)]
         is_settled = track is None and not fresh
         active = (table.c.status == "active",) if is_settled and not superseded_too else ()
         by_worth = select(table).where(*of_track(table, ref, track), *active).order_by(*_BY_WORTH)
         if is_settled:
-            return self._first_told(by_worth, k) if once else self._read(by_worth.limit(k))
+            return self._first_told(by_worth, k)
         kept = self._read(by_worth if track is not None else by_worth.limit(_SEARCHED))
         own = sorted(
             {one.id: one for one in (*fresh, *kept)}.values(),
@@ -184,7 +183,7 @@ class FactStore(Room):
             for one in own
         ]
         wanted = [one for one in judged if superseded_too or one.status == "active"]
-        return list(_told_once(wanted) if once else wanted)[:k]
+        return list(_told_once(wanted))[:k]
 
     def _first_told(self, query: Select[Any], k: int) -> list[Fact]:
         """The first `k` of what a query gives, each told once."""
