@@ -9,7 +9,7 @@ LangGraph's checkpointer and store keep what was said too: what can be deleted t
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.driver import MethodCall
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry
 
+K = TypeVar("K")
 _NAMED = 5
 """Threads that a receipt names, of many: `session_ids` has all."""
-_IN_MEMORY = "InMemorySaver"
-"""The one of LangGraph's checkpointers that has no files."""
-_STORE_IN_MEMORY = "InMemoryStore"
+_IN_MEMORY = ("InMemorySaver", "InMemoryStore")
+"""Those of LangGraph's checkpointers and stores that have no files."""
 _FREE_SPACE = "free space of its database, until it is overwritten"
 _PAGE_OF_ITEMS = 100
 
@@ -126,17 +126,23 @@ def forget_sessions(
     threads = dict(there)
     if session_id is not None and not refs:
         threads[session_id] = runtime.store.tombstones.checkpointer_of(session_id)
-    deleted, items = 0, 0
+    deleted: dict[str, int] = {}
+    items: dict[tuple[str, ...], int] = {}
     if checkpointer is None:
         remains = _left_in_threads(threads, whole=True)
     else:
-        deleted, remains = yield from _delete_threads(runtime, checkpointer, list(threads))
+        # It comes before anything of ours is removed: killed in between, the same call finds the sessions again.
+        each = {one: _without_thread(checkpointer, one) for one in threads}
+        deleted, remains = yield from _deleted_there("checkpointer", checkpointer, "the thread", each)
+        if deleted:
+            runtime.store.tombstones.threads_deleted(list(deleted))
     if store is not None:
-        items, left = yield from _delete_items(store, namespaces)
+        of_namespaces = {one: _emptied(store, one) for one in map(tuple, namespaces)}
+        items, left = yield from _deleted_there("store", store, "items of the namespace", of_namespaces)
         remains += left
     targets = {one.key: () for one in refs}
     receipt = _removed(runtime, targets, session_ids=tuple(there), remains=remains, user=user)
-    return replace(receipt, threads=deleted, items=receipt.items + items)
+    return replace(receipt, threads=len(deleted), items=receipt.items + sum(items.values()))
 
 
 def resume_removals(runtime: Runtime) -> None:
@@ -270,15 +276,22 @@ def _refuse_what_is_no_store(store: object, namespaces: Sequence[Sequence[str]])
         raise InvalidInputError(msg)
 
 
-def _delete_items(store: Any, namespaces: Sequence[Sequence[str]]) -> Flow[tuple[int, tuple[str, ...]]]:  # noqa: ANN401 - LangGraph's own
-    """Delete the items of these namespaces. Returns how many went, and what may remain there all the same."""
-    of, deleted, remains = f"LangGraph's store ({type(store).__name__})", 0, list[str]()
-    for namespace in map(tuple, namespaces):
-        what = f"items of the namespace {namespace!r}"
-        deleted += yield from _or_named(of, what, _emptied(store, namespace), remains)
-    if deleted and type(store).__name__ != _STORE_IN_MEMORY:
+def _deleted_there(
+    where: str, keeper: object, what: str, each: Mapping[K, Flow[int]]
+) -> Flow[tuple[dict[K, int], tuple[str, ...]]]:
+    """How many each deletion in a part of LangGraph took, and what may remain there all the same.
+
+    One that fails is named, for the rest is to be forgotten all the same.
+    """
+    of, took, remains = f"LangGraph's {where} ({type(keeper).__name__})", dict[K, int](), list[str]()
+    for key, deletion in each.items():
+        try:
+            took[key] = yield from deletion
+        except Exception as error:  # noqa: BLE001 - somebody else's code
+            remains.append(f"{of}: {what} {key!r} could not be deleted ({type(error).__name__}: {error})")
+    if any(took.values()) and type(keeper).__name__ not in _IN_MEMORY:
         remains.append(f"{of}: {_FREE_SPACE}")
-    return deleted, tuple(remains)
+    return took, tuple(remains)
 
 
 def _emptied(store: Any, namespace: tuple[str, ...]) -> Flow[int]:  # noqa: ANN401 - as above
@@ -296,15 +309,6 @@ def _emptied(store: Any, namespace: tuple[str, ...]) -> Flow[int]:  # noqa: ANN4
     return deleted
 
 
-def _or_named(of: str, what: str, deletion: Flow[int], remains: list[str]) -> Flow[int]:
-    """How many a deletion took; where it fails, what remains is named, for the rest is to be forgotten all the same."""
-    try:
-        return (yield from deletion)
-    except Exception as error:  # noqa: BLE001 - somebody else's code
-        remains.append(f"{of}: {what} could not be deleted ({type(error).__name__}: {error})")
-        return 0
-
-
 def _refuse_what_is_no_checkpointer(saver: object) -> None:
     """Refuse what cannot delete a thread, before anything is removed."""
     if saver is not None and not callable(getattr(saver, "delete_thread", None)):
@@ -313,22 +317,6 @@ def _refuse_what_is_no_checkpointer(saver: object) -> None:
             "the graph was compiled with"
         )
         raise InvalidInputError(msg)
-
-
-def _delete_threads(runtime: Runtime, saver: Any, session_ids: Sequence[str]) -> Flow[tuple[int, tuple[str, ...]]]:  # noqa: ANN401 - LangGraph's own
-    """Delete threads in LangGraph's checkpointer. Returns how many went, and what may remain there all the same.
-
-    It comes before anything of ours is removed: killed in between, the same call finds the sessions again.
-    """
-    of, deleted, remains = f"LangGraph's checkpointer ({type(saver).__name__})", list[str](), list[str]()
-    for session_id in session_ids:
-        if (yield from _or_named(of, f"the thread {session_id!r}", _without_thread(saver, session_id), remains)):
-            deleted.append(session_id)
-    if deleted:
-        runtime.store.tombstones.threads_deleted(deleted)
-        if type(saver).__name__ != _IN_MEMORY:
-            remains.append(f"{of}: {_FREE_SPACE}")
-    return len(deleted), tuple(remains)
 
 
 def _without_thread(saver: Any, session_id: str) -> Flow[int]:  # noqa: ANN401 - as above
