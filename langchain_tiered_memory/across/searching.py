@@ -1,20 +1,28 @@
-"""Finds what the sessions of one user say about a question: messages of all of them, ranked together."""
+"""Finds what the sessions of one user say about a question, ranked together; chooses what is told of it in a room.
+
+Told are facts that hold for the user, and messages that answer. A message that stands there whole says more than the
+facts that were read from it: these give way. Messages are chosen as recall chooses them, score against price, so that
+one long answer of an assistant does not take the place of ten short statements.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
+from langchain_tiered_memory.recall.filling import LONG_SHARE, Offer, PassageOffer, fill
 from langchain_tiered_memory.recall.finding import APART, asked, find, hit_of
 from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.text.truncation import head_and_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import SearchFilters
-    from langchain_tiered_memory.types.records import Hit, SessionRef
+    from langchain_tiered_memory.types.records import Fact, Hit, SessionRef
 
 
 def search_across(
@@ -65,3 +73,113 @@ def _best(
         session_id, score = refs[one.sequence // APART].session_id, one.score / (top or 1.0)
         hits.append(hit_of(one, entry, found.passages[one.sequence], score=score, session_id=session_id))
     return hits
+
+
+_PART_SHARE = 0.34
+"""Of the room, that a part of one message may take."""
+_LEAST_TOKENS = 24
+"""Less of a message says nothing."""
+_SURELY_TOO_LONG = 2
+"""Times the room: whatever counts the tokens, a message of so many does not fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What is told, with the line of each."""
+
+    facts: tuple[tuple[Fact, str], ...]
+    quotes: tuple[tuple[Hit, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """How lines are worded and counted."""
+
+    of_fact: Callable[[Fact], str]
+    of_quote: Callable[[Hit, str], str]
+    """A message and what is shown of it: its text, its passage, or a part of that."""
+    count: Callable[[str], int]
+
+    def told(self, facts: Sequence[Fact], hits: Sequence[Hit], *, room: int, facts_room: int) -> Told:
+        """Choose among facts and messages, both best first.
+
+        Args:
+            facts: What holds for the user.
+            hits: What answers the question.
+            room: Tokens of all lines.
+            facts_room: Of these, for facts; what they leave is for messages.
+        """
+        wholes = [self._whole(hit, most=room) for hit in hits]
+        first = self._chosen(hits, wholes, room=room - facts_room)
+        stands = {_place(hits[number]) for number, line in first.items() if line == wholes[number][0]}
+        known: list[tuple[Fact, str]] = []
+        left = facts_room
+        for fact in facts:
+            line = self.of_fact(fact)
+            if stands.isdisjoint(_stating(fact)) and (tokens := self._price(line)) <= left:
+                known.append((fact, line))
+                left -= tokens
+        chosen = self._chosen(hits, wholes, room=room - facts_room + left, before=first)
+        stands = {_place(hits[number]) for number, line in chosen.items() if line == wholes[number][0]}
+        stated = {place for fact, _ in known for place in _stating(fact)} - stands
+        return Told(
+            facts=tuple((fact, line) for fact, line in known if stands.isdisjoint(_stating(fact))),
+            quotes=tuple(
+                (hits[number], line) for number, line in sorted(chosen.items()) if _place(hits[number]) not in stated
+            ),
+        )
+
+    def _chosen(
+        self,
+        hits: Sequence[Hit],
+        wholes: Sequence[tuple[str, int]],
+        *,
+        room: int,
+        before: Mapping[int, str] | None = None,
+    ) -> dict[int, str]:
+        """The line of each message that is shown, by its place among `hits`.
+
+        Those of `before`, chosen for less room, stand again: what stood whole does so.
+        """
+        before = before or {}
+        parts: dict[int, str] = {}
+        offers: list[Offer] = []
+        for number, (hit, (_, tokens)) in enumerate(zip(hits, wholes, strict=True)):
+            was_whole = before.get(number) == wholes[number][0]
+            if tokens > room * LONG_SHARE and not was_whole:
+                parts[number] = self._part(hit, most=round(_PART_SHARE * room))
+            part = parts.get(number, "")
+            offers.append(
+                Offer(
+                    sequence=number,
+                    score=hit.score,
+                    tokens=tokens,
+                    sitting=0,
+                    passages=(PassageOffer(score=1.0, tokens=self._price(part)),) if part else (),
+                    place=number if number in before else None,
+                )
+            )
+        shown = fill(offers, max_tokens=room)
+        return {number: wholes[number][0] if part is None else parts[number] for number, part in shown.items()}
+
+    def _whole(self, hit: Hit, *, most: int) -> tuple[str, int]:
+        """The line of a whole message, and its price: counted where it may fit."""
+        line = self.of_quote(hit, hit.text)
+        return line, self._price(line) if hit.tokens <= _SURELY_TOO_LONG * most else hit.tokens
+
+    def _part(self, hit: Hit, *, most: int) -> str:
+        """The passage that answers, cut where it is long; empty where no room is left for it."""
+        if most < _LEAST_TOKENS:
+            return ""
+        return self.of_quote(hit, head_and_tail(hit.passage, max_tokens=most, count=self.count, pointer="..."))
+
+    def _price(self, line: str) -> int:
+        return self.count(line) + 1  # the line break
+
+
+def _place(hit: Hit) -> tuple[str, str]:
+    return hit.session_id, hit.id
+
+
+def _stating(fact: Fact) -> set[tuple[str, str]]:
+    return {(fact.session_id, one) for one in fact.message_ids}

@@ -1,4 +1,4 @@
-from langchain_tiered_memory.across.telling import Telling
+from langchain_tiered_memory.across.searching import Telling
 from langchain_tiered_memory.types.records import Fact, Hit
 
 TELLING = Telling(of_fact=lambda one: one.text, of_quote=lambda _, shown: shown, count=lambda text: len(text.split()))

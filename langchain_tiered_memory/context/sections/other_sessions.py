@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.across.telling import Telling
+from langchain_tiered_memory.across.searching import Telling
 from langchain_tiered_memory.extensions import SectionText
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.rendering import day, speaker_label
