@@ -76,26 +76,23 @@ class FactStore(Room):
         mine = of_track(table, ref, track)
         with self.database.read() as connection:
             standing = self._standing_without(connection, ref, track=track, without=without)
-            revived = [fact for fact, status in standing.items() if status == "active"]
-            silenced = {fact for fact, status in standing.items() if status != "active"}
+            revived = {fact for fact, status in standing.items() if status == "active"}
+            silenced = standing.keys() - revived
             # The border is near the end: facts are walked by their worth, until there are enough.
             held = (*mine, beside_index(table.c.seq) <= up_to, table.c.status == "active")
             ids = _varied(connection, held, limit=limit + len(silenced), alike=alike or limit)
-            found = {fact.id: fact for fact in rows.facts_with(connection, ref.key, ids)}
-            found |= {fact.id: fact for fact in rows.facts_with(connection, ref.key, revived) if fact.seq <= up_to}
-            wanted = rows.facts_with(connection, ref.key, [one for one in first if one not in found])
-            found |= {
-                fact.id: fact
-                for fact in wanted
-                if fact.status == "active" and fact.seq <= up_to and track in (None, fact.track)
-            }
+            found = rows.facts_with(connection, ref.key, list(dict.fromkeys([*ids, *sorted(revived), *first])))
         gone = frozenset(without)
         left = [
             replace(fact, status="active", superseded_by=None)
-            for fact in found.values()
-            if fact.id not in silenced and gone.isdisjoint(fact.sources)
+            for fact in found
+            if (fact.status == "active" or fact.id in revived)
+            and fact.id not in silenced
+            and fact.seq <= up_to
+            and track in (None, fact.track)
+            and gone.isdisjoint(fact.sources)
         ]
-        left.sort(key=lambda one: (one.id in first, one.weight, one.mentions, one.seq, one.id), reverse=True)
+        left.sort(key=lambda one: (one.id in first, _worth(one)), reverse=True)
         return sorted(left[:limit], key=lambda one: (one.seq, one.id))
 
     def _standing_without(
@@ -168,11 +165,7 @@ class FactStore(Room):
         if is_settled:
             return self._first_told(by_worth, k)
         kept = self._read(by_worth if track is not None else by_worth.limit(_SEARCHED))
-        own = sorted(
-            {one.id: one for one in (*fresh, *kept)}.values(),
-            key=lambda one: (one.weight, one.mentions, one.seq, one.id),
-            reverse=True,
-        )
+        own = sorted({one.id: one for one in (*fresh, *kept)}.values(), key=_worth, reverse=True)
         if track is None:
             after = min(one.seq for one in fresh) - 1
             gone = superseded(own, settled=_settled_before(kept, after), after=after)
@@ -316,6 +309,11 @@ class FactStore(Room):
 
     def _read(self, query: Select[Any]) -> list[Fact]:
         return self._records(query, rows.fact_of)
+
+
+def _worth(fact: Fact) -> tuple[float, int, int, str]:
+    """By which facts are told, as `_BY_WORTH` in SQL."""
+    return fact.weight, fact.mentions, fact.seq, fact.id
 
 
 def _settled_before(kept: Sequence[Fact], after: int) -> dict[str, str]:
