@@ -36,6 +36,7 @@ class EventName(StrEnum):
     CONDENSATION_FAILED = "condensation_failed", "a summary could not be made; tried again later", _WARNING
     CONDENSATION_FELL_BACK = "condensation_fell_back", "a degraded summary stands until a better one is made", _WARNING
     CONDENSATION_WAITS = "condensation_waits", "a summary waits for the bound on calls, or for a writer"
+    NOTES_JOINED = "notes_joined", "a model said in fewer words notes that had no room in a view"
     CONDENSED_APART = "condensed_apart", "the last request could not be used to condense; the usual call was made"
     REQUEST_NOT_KEPT = "request_not_kept", "the last request cannot be used to condense; the usual call will be made"
     NEXT_WRITER = "next_writer", "another writer takes a summary over"

@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 _REMEMBERED = 1000
 """Views, summaries, and things said once."""
+_ROOMS = 8
+"""Views whose room for notes is remembered: one that is small, or large, for once decides nothing."""
 _OF_A_SESSION = 4
 """What is kept of one session's recall, at most, under names of its own."""
 
@@ -107,6 +109,23 @@ class ViewCache:
     def keep_aside(self, key: Hashable, value: object) -> None:
         """Keep what requests had besides what was counted for them."""
         self._put("asides", key, value)
+
+    def note_list_room(self, session_key: int, track: str, room: int) -> None:
+        """Remember how many tokens a view has for what must last."""
+        before = self._get("rooms", (session_key, track)) or ()
+        self._put("rooms", (session_key, track), (*before, room)[-_ROOMS:])
+
+    def list_room(self, session_key: int, track: str) -> int | None:
+        """The most tokens that one of the last views has for what must last; `None` where nobody remembers."""
+        return max(self._get("rooms", (session_key, track)) or (), default=None)
+
+    def note_review(self, session_key: int, track: str, seq: int) -> None:
+        """Remember that a model went through the notes of messages up to one."""
+        self._put("reviews", (session_key, track), seq)
+
+    def reviewed(self, session_key: int, track: str) -> int:
+        """The last message whose notes a model went through; 0 where nobody remembers."""
+        return self._get("reviews", (session_key, track)) or 0
 
     def note_wish(self, session_id: str) -> None:
         """Remember that a view of a session needs what a model has yet to write."""

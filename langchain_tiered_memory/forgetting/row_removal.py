@@ -44,7 +44,12 @@ from langchain_tiered_memory.sql.schema import (
     tasks,
     unpacked,
 )
-from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages, drop_facts_of_summaries
+from langchain_tiered_memory.summaries.facts.rows import (
+    drop_facts_of_messages,
+    drop_facts_of_summaries,
+    stated_by,
+    told_elsewhere,
+)
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import ancestors, drop_passages, drop_touches, touched_by
 from langchain_tiered_memory.transcript.tombstones import bury
@@ -248,7 +253,9 @@ def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[in
         return False
     seqs = [row.seq for row in found]
     # Those of one summary are many: each is named once.
-    uproot(connection, list(dict.fromkeys(row.summary_id for row in found if row.summary_id is not None)))
+    above = list(dict.fromkeys(row.summary_id for row in found if row.summary_id is not None))
+    told = told_elsewhere(connection, ref.key, seqs, stated_by(connection, ref.key, seqs))
+    uproot(connection, list(dict.fromkeys([*above, *told])))
     drop_facts_of_messages(connection, ref.key, seqs)
     gone, terms = drop_passages(
         connection, and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(seqs))

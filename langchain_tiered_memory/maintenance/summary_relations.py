@@ -11,7 +11,7 @@ from langchain_tiered_memory.sql.rows import names_from_json
 from langchain_tiered_memory.sql.schema import unpacked
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.rows import fact_of
-from langchain_tiered_memory.summaries.facts.supersession import superseded
+from langchain_tiered_memory.summaries.facts.supersession import standing
 from langchain_tiered_memory.types.records import FINISHED
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ def of_facts(known: Known) -> Iterator[Fault]:
     owned: list[Fact] = []
     for row in known.rows(schema.facts):
         fact, messages = fact_of(row), under.get(row["summary_id"])
-        if row["summary_id"] in owners and (messages is None or {fact.seq, *fact.sources} <= messages):
+        said_in = {fact.seq, *(() if fact.joins else fact.sources)}  # of what notes it joins, others stand above
+        if row["summary_id"] in owners and (messages is None or said_in <= messages):
             owned.append(fact)
         else:
             detail = "there is no summary of the messages that it is said to be from"
@@ -126,9 +127,9 @@ def of_facts(known: Known) -> Iterator[Fault]:
 
 
 def _of_standing(known: Known, facts: Sequence[Fact]) -> Iterator[Fault]:
-    gone = superseded(facts)
+    right_of = standing(facts)
     for fact in facts:
-        right = {"status": "superseded" if fact.id in gone else "active", "superseded_by": gone.get(fact.id)}
+        right = dict(zip(("status", "superseded_by"), right_of[fact.id], strict=True))
         row = {"session_key": known.session["key"], "id": fact.id}
         row |= {"status": fact.status, "superseded_by": fact.superseded_by}
         why = "is not what follows from the other facts"

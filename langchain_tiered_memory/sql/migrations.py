@@ -158,6 +158,7 @@ STEPS: tuple[tuple[str, Step | None], ...] = (
     ("scopes and statements", _scopes),
     ("across sessions", None),
     ("verdicts", None),
+    ("joined notes", None),
 )
 """Name and step, oldest first; `None` for a step that only added what `_complete` reads from the present schema."""
 

@@ -217,7 +217,7 @@ facts = _table(
     "facts",
     "session_key:key* id:fact_id* summary_id:id track:name kind:fact_kind subject:words attribute:words value:words",
     "text:words by:role speaker:name seq:place at:number sources:numbers weight:share by_model:flag",
-    "instead_of:numbers=[] mentions:place/int status:fact_status superseded_by:fact_id?",
+    "instead_of:numbers=[] ends:names=[] joins:names=[] mentions:place/int status:fact_status superseded_by:fact_id?",
     Index("ltm_facts_worth", "session_key", "status", "weight", "mentions", "seq", "id"),
     Index("ltm_facts_seq", "session_key", "seq"),
     Index("ltm_facts_summary", "summary_id"),

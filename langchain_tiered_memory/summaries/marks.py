@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
 TOOL_MARK = "[tool]"
 """Stands before what a program or a web page said, at every level: it is a find, not anybody's wish or word."""
@@ -32,9 +32,12 @@ KEEP_MARK = "[keep]"
 """Stands before what a model says must be known when all the rest is forgotten: such a statement weighs most among the
 facts. It is kept in the stored text, and shown to nobody but who writes the summary above."""
 _KEEP = re.compile(r"\[keep\][: \t]*", re.IGNORECASE)
-_INSTEAD = re.compile(r"\[instead of ([^\[\]\n]{1,80})\][: \t]*", re.IGNORECASE)
-"""Before a statement that stands in the place of others: the numbers of the messages that these were kept of."""
-_NUMBER = re.compile(r"\d{1,12}")
+INSTEAD = re.compile(r"\[instead of ([^\[\]\n]{1,400})\][: \t]*", re.IGNORECASE)
+"""Before a statement that stands in the place of others: as a model writes it, with their places in the list that it
+was shown; as it is stored, with their ids, and in earlier versions the numbers of their messages."""
+_NUMBER = re.compile(r"(?<![#\w])\d{1,12}\b")
+_ID_CHARS = 8
+_ID = re.compile(r"#([0-9a-f]{8})\b")
 HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
 """A line that names a section (`marked`) or a theme (`bold`)."""
 _POINT = re.compile(r"^(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
@@ -85,20 +88,28 @@ def _ends(line: str) -> bool:
     return line == "#" or HEADING.match(line) is not None
 
 
-def without_instead(text: str, known: Collection[int] = ()) -> str:
-    """A text without marks of what it stands in the place of, but for the numbers that are `known`."""
+def without_instead(text: str, listed: Sequence[str] = ()) -> str:
+    """A text without marks of what it stands in the place of.
+
+    Where a model was shown a list of notes, `listed` has their ids, in its order: its places, from 1 on, become the
+    beginnings of these, and a place that it does not have goes.
+    """
 
     def left(mark: re.Match[str]) -> str:
-        named = instead_of(mark[0])
-        numbers = [f"{one}" for one in named if one in known]
-        return mark[0] if len(numbers) == len(named) else f"[instead of {' '.join(numbers)}] " if numbers else ""
+        places = [one for one in instead_of(mark[0]) if 0 < one <= len(listed)]
+        return f"[instead of {' '.join(f'#{listed[one - 1][:_ID_CHARS]}' for one in places)}] " if places else ""
 
-    return _INSTEAD.sub(left, text)
+    return INSTEAD.sub(left, text)
 
 
 def instead_of(line: str) -> tuple[int, ...]:
-    """The numbers of the messages whose statements a line of a model's text stands in the place of."""
-    return tuple(dict.fromkeys(int(one) for marked in _INSTEAD.findall(line) for one in _NUMBER.findall(marked)))
+    """The numbers that a line of a model's text names as those of what it stands in the place of."""
+    return tuple(dict.fromkeys(int(one) for marked in INSTEAD.findall(line) for one in _NUMBER.findall(marked)))
+
+
+def ends(line: str) -> tuple[str, ...]:
+    """The beginnings of the ids of the notes that a line of a stored text stands in the place of."""
+    return tuple(dict.fromkeys(one for marked in INSTEAD.findall(line) for one in _ID.findall(marked)))
 
 
 def is_kept(line: str) -> bool:

@@ -164,7 +164,7 @@ ROOT = (SummaryState.ACTIVE, SummaryState.ARCHIVED)
 
 
 FactKind: TypeAlias = Literal["goal", "constraint", "decision", "identifier", "number", "path", "question", "statement"]
-FactStatus: TypeAlias = Literal["active", "superseded"]
+FactStatus: TypeAlias = Literal["active", "superseded", "joined"]
 Verdict: TypeAlias = Literal["good", "wrong", "incomplete"]
 
 
@@ -200,11 +200,16 @@ class Fact(Shown, sheet="records.fact"):
     """Whether a condensing model worded it. Otherwise it is a clause of its source."""
     instead_of: tuple[int, ...] = ()
     """Numbers of earlier messages whose statements it changes, finishes or withdraws, according to its writer."""
+    ends: tuple[str, ...] = ()
+    """Beginnings of the ids of the model's notes that it changes, finishes or withdraws, according to its writer."""
+    joins: tuple[str, ...] = ()
+    """Ids of the model's notes that it says in fewer words, because a list had no room for all of them."""
     mentions: int = 1
     """How often it was said, or repeated in a summary."""
     status: FactStatus = "active"
+    """`superseded`: another holds in its place. `joined`: it holds, and another says it together with others."""
     superseded_by: str | None = None
-    """Id of the fact that took its place."""
+    """Id of the fact that took its place, or that says it too."""
     message_ids: tuple[str, ...] = ()
     """Ids of the messages that state it. `Session.facts` fills them in."""
     session_id: str = ""

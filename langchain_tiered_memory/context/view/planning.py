@@ -71,6 +71,7 @@ def _record(inputs: Inputs, previous: ViewPlan | None, *, border: int) -> tuple[
         free = policy.record - inputs.counter.count_text(facts_block(facts))
         items = _cover(inputs, previous, border=border, cap=max(least, min(free, policy.cover)))
         facts = _facts(inputs, items, border)  # again: a value that is told here never stands without what replaced it
+    inputs.runtime.view_cache.note_list_room(inputs.ref.key, inputs.track, record_room(inputs, items))
     return items, facts
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.extensions import Verdict
 from langchain_tiered_memory.summaries.checks.soundness import soundness
+from langchain_tiered_memory.summaries.marks import without_instead
 from langchain_tiered_memory.summaries.tree.sizing import most_tokens
 from langchain_tiered_memory.text.identifiers import folded, identifiers, kept_share, states
 from langchain_tiered_memory.text.sentences import split_passages
@@ -158,7 +159,7 @@ def built_in_validators(
     """Those that the settings name. A least share or cosine of 0 takes anything, and measures nothing."""
 
     def size(job: CondenseJob, text: str) -> Verdict:
-        tokens = count_text(text)
+        tokens = count_text(without_instead(text))  # ids in marks are ours
         if tokens > job.source_tokens:
             return _verdict(f"it has {tokens} tokens, its sources only {job.source_tokens}", holds=False)
         most = most_tokens(text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import NOTE, NOTED
+from langchain_tiered_memory.summaries.marks import INSTEAD, NOTE, NOTED
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL
 from langchain_tiered_memory.text.sentences import FENCE, pieces
 from langchain_tiered_memory.types.records import utc
@@ -267,7 +267,8 @@ def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
         if in_code or fence or _HEADING.match(line):
             lines.append(line)
             continue
-        spans = _first_of_each_place([*((*mark.span(), False) for mark in NOTED.finditer(line)), *_spans(line, found)])
+        ours = [(*mark.span(), False) for pattern in (NOTED, INSTEAD) for mark in pattern.finditer(line)]
+        spans = _first_of_each_place([*ours, *_spans(line, found)])
         before = set(_named_in(line))
         new = [span for *span, is_strange in spans if is_strange and line[slice(*span)] not in before]
         all_marked += [line[start:stop] for start, stop in new]

@@ -330,21 +330,35 @@ class CondensationEngine:
         return Prepared(job=job, context=context, candidates=tuple(candidates))
 
     def write_together(
-        self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], *, standing: Standing | None = None
-    ) -> Flow[list[Condensed | None]]:
+        self,
+        prepared: Sequence[Prepared],
+        below: Sequence[Mapping[str, int]],
+        *,
+        standing: Standing | None = None,
+        review: CondenseJob | None = None,
+    ) -> Flow[tuple[list[Condensed | None], str]]:
         """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
 
-        `below` and `standing` are as for `Chain.several_of`.
+        `below` and `standing` are as for `Chain.several_of`. What it says to a `review` of the kept notes, which is no
+        summary, comes beside them, and what that took with the first of them.
 
         Raises:
             CondensationError: when no model answered. As for `condense`.
         """
         try:
-            return (yield from self._chain.several_of(prepared, below, standing=standing))
+            asked = [*prepared, replace(prepared[0], job=review)] if review is not None else prepared
+            given = yield from self._chain.several_of(asked, [*below, {}][: len(asked)], standing=standing)
         except CondensationError as error:
             for one in prepared:
                 self._failed(one, error)
             raise
+        said = given.pop() if review is not None else None
+        found = next(((place, one) for place, one in enumerate(given) if one is not None), None)
+        if said is None or found is None:
+            return given, ""
+        first, kept = found
+        given[first] = replace(kept, spent=kept.spent + said.spent)
+        return given, said.text
 
     def finish(
         self, prepared: Prepared, given: Condensed | None = None, *, later: bool | None = None

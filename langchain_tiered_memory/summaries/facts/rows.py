@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, or_, select, update
 
@@ -20,23 +20,25 @@ from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.rows import from_json, insert_all
 from langchain_tiered_memory.sql.schema import beside_index, entries, packed, storable, unpacked
 from langchain_tiered_memory.sql.schema import facts as table
-from langchain_tiered_memory.summaries.facts.supersession import near, superseded, words_to_seek
+from langchain_tiered_memory.summaries.facts.supersession import near, standing, words_to_seek
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from langchain_tiered_memory.sql.column_forms import Columns
 
+Listed = TypeVar("Listed", int, str)
 _NEWEST_SEQS = 400
 """Messages before those that are new, of whose facts all subjects are read: most words are found often enough there."""
 _MOST_WORDS = 60
 """More words than these are not looked for by the database: then all subjects are read."""
-_PACKED, _NUMBERS = ("speaker", "track"), ("sources", "instead_of")
-_PLAIN = tuple(
-    one.name for one in fields(Fact) if one.name not in {*_PACKED, *_NUMBERS, "by_model"} and one.name in table.c
-)
+_PACKED, _NUMBERS, _IDS = ("speaker", "track"), ("sources", "instead_of"), ("ends", "joins")
+IS_READ = table.c.joins == "[]"
+"""Of a fact that is read in messages or in the text of their summary. Others join notes, and go with any of these."""
+_IN_OTHER_FORMS = {*_PACKED, *_NUMBERS, *_IDS, "by_model"}
+_PLAIN = tuple(one.name for one in fields(Fact) if one.name not in _IN_OTHER_FORMS and one.name in table.c)
 """Columns of facts, by the form in which they keep a field."""
 _STANDING = (
     update(table)
@@ -55,6 +57,7 @@ def fact_of(row: Columns) -> Fact:
     values: dict[str, Any] = {name: row[name] for name in _PLAIN}
     values |= {name: unpacked(row[name]) for name in _PACKED}
     values |= {name: from_json(table, row, name, tuple[int, ...]) for name in _NUMBERS}
+    values |= {name: from_json(table, row, name, tuple[str, ...]) for name in _IDS}
     return Fact(**values, by_model=bool(row["by_model"]))
 
 
@@ -63,16 +66,33 @@ def write_facts(connection: Connection, key: int, summary_id: str, found: Sequen
 
     How often a fact was taken up by summaries above is kept where it is read again.
     """
-    mine = and_(table.c.session_key == key, table.c.summary_id == summary_id)
+    mine = and_(table.c.session_key == key, table.c.summary_id == summary_id, IS_READ)
     mentions = {row.id: row.mentions for row in connection.execute(select(table.c.id, table.c.mentions).where(mine))}
     new = {fact.id: as_stored(fact) for fact in found}
     newest = connection.scalar(select(func.max(table.c.seq)).where(table.c.session_key == key))
     is_behind = not mentions and isinstance(newest, int) and all(fact.seq > newest for fact in new.values())
-    _remove(connection, key, [*mentions, *new])
+    _remove(connection, key, [*mentions, *new], again=new)
     values = [_values(key, summary_id, fact, least_mentions=_count(mentions.get(fact.id))) for fact in new.values()]
     insert_all(connection, table, values)
     if mentions or new:
         stand_anew(connection, key, after=newest if is_behind else None)
+
+
+def write_joining(connection: Connection, key: int, joining: Sequence[Fact]) -> int:
+    """Add notes that join others, under the summary of the newest, where all hold; how many are joined."""
+    held = and_(table.c.session_key == key, table.c.status == "active")
+    values: list[dict[str, Any]] = []
+    joined = 0
+    for fact in map(as_stored, joining):
+        query = select(table.c.summary_id).where(held, table.c.id.in_(fact.joins)).order_by(table.c.seq, table.c.id)
+        hosts = connection.scalars(query).all()
+        if len(hosts) == len(fact.joins):
+            values.append(_values(key, hosts[-1], fact, least_mentions=1))
+            joined += len(hosts)
+    insert_all(connection, table, values)
+    if values:
+        stand_anew(connection, key)
+    return joined
 
 
 def drop_facts_of_summaries(connection: Connection, summary_ids: Sequence[str]) -> None:
@@ -106,8 +126,25 @@ def stated_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str
         for some in chunks(owners):
             beside = select(table.c.id, table.c.sources).where(table.c.summary_id.in_(some))
             found = connection.execute(beside.where(beside_index(table.c.session_key) == key))
-            ids |= dict.fromkeys(row.id for row in found if not wanted.isdisjoint(_numbers(row.sources)))
+            ids |= dict.fromkeys(row.id for row in found if not wanted.isdisjoint(_listed(row.sources, int)))
     return list(ids)
+
+
+def told_elsewhere(connection: Connection, key: int, seqs: Sequence[int], fact_ids: Sequence[str]) -> list[str]:
+    """Summaries of other messages whose writer was shown notes of these, and says what stands in their place.
+
+    Their words may be those notes' words.
+    """
+    naming = and_(table.c.session_key == key, table.c.by_model, or_(table.c.instead_of != "[]", table.c.ends != "[]"))
+    wanted = frozenset(seqs)
+    return list(
+        dict.fromkeys(
+            row.summary_id
+            for row in connection.execute(select(table.c.summary_id, table.c.instead_of, table.c.ends).where(naming))
+            if not wanted.isdisjoint(_listed(row.instead_of, int))
+            or any(one.startswith(begin) for begin in _listed(row.ends, str) for one in fact_ids)
+        )
+    )
 
 
 def take_up(connection: Connection, key: int, ids: Iterable[str]) -> None:
@@ -125,16 +162,15 @@ def stand_anew(connection: Connection, key: int, *, after: int | None = None) ->
     """
     if after is None:
         facts = all_facts(connection, key)
-        gone = superseded(facts)
+        stands = standing(facts)
     else:
         facts = _concerned(connection, key, after)
         before = {one.id: one.superseded_by for one in facts if one.seq <= after and one.superseded_by is not None}
-        gone = superseded(facts, settled=before, after=after)
+        stands = standing(facts, settled=before, after=after)
     changed = [
-        {"session": key, "fact": fact.id, "now_status": status, "now_by": gone.get(fact.id)}
+        {"session": key, "fact": fact.id, "now_status": stands[fact.id][0], "now_by": stands[fact.id][1]}
         for fact in facts
-        if (fact.status, fact.superseded_by)
-        != (status := "superseded" if fact.id in gone else "active", gone.get(fact.id))
+        if (fact.status, fact.superseded_by) != stands[fact.id]
     ]
     if changed:
         connection.execute(_STANDING, changed)
@@ -146,7 +182,7 @@ def _concerned(connection: Connection, key: int, after: int) -> list[Fact]:
     Of the newest messages the subjects of all are read; of what is older, which grows with the session, only those that
     have a word of which there were too few.
     """
-    columns = (table.c.id, table.c.kind, table.c.seq, table.c.subject, table.c.instead_of)
+    columns = (table.c.id, table.c.kind, table.c.seq, table.c.subject, table.c.instead_of, table.c.ends)
     query = select(*columns).where(table.c.session_key == key)
     known = connection.execute(query.where(table.c.seq > after - _NEWEST_SEQS)).all()
     new = [one for one in known if one.seq > after]
@@ -158,10 +194,13 @@ def _concerned(connection: Connection, key: int, after: int) -> list[Fact]:
             older = older.where(or_(*(table.c.subject.contains(word, autoescape=True) for word in sorted(words))))
         before += connection.execute(older).all()
     beside = near(new, before)
-    named = frozenset(seq for one in new for seq in _numbers(one.instead_of))
+    named = frozenset(seq for one in new for seq in _listed(one.instead_of, int))
     of_named: list[str] = []
     for part in chunks(sorted(named)):
         of_named += connection.scalars(select(table.c.id).where(table.c.session_key == key, table.c.seq.in_(part)))
+    for part in chunks(sorted({begin for one in new for begin in _listed(one.ends, str)})):
+        begins = or_(*(table.c.id.startswith(begin, autoescape=True) for begin in part))
+        of_named += connection.scalars(select(table.c.id).where(table.c.session_key == key, begins))
     return facts_with(connection, key, list(dict.fromkeys([*of_named, *(one.id for one in (*beside, *new))])))
 
 
@@ -181,14 +220,21 @@ def facts_with(connection: Connection, key: int, ids: Sequence[str]) -> list[Fac
     return sorted(found, key=lambda one: (one.seq, one.id))
 
 
-def _remove(connection: Connection, key: int, ids: Sequence[str]) -> None:
-    for part in chunks(list(dict.fromkeys(ids))):
-        connection.execute(delete(table).where(table.c.session_key == key, table.c.id.in_(part)))
+def _remove(connection: Connection, key: int, ids: Sequence[str], *, again: Collection[str] = ()) -> None:
+    """Remove facts, and what joins one of them that does not come `again`: it says what they said."""
+    gone = list(dict.fromkeys(ids))
+    while gone:
+        for part in chunks(gone):
+            connection.execute(delete(table).where(table.c.session_key == key, table.c.id.in_(part)))
+        lost = set(gone).difference(again)
+        joining = select(table.c.id, table.c.joins).where(table.c.session_key == key, ~IS_READ) if lost else None
+        found = connection.execute(joining).all() if joining is not None else ()
+        gone = [row.id for row in found if not lost.isdisjoint(_listed(row.joins, str))]
 
 
-def _numbers(sources: object) -> list[int]:
+def _listed(column: object, kind: type[Listed]) -> list[Listed]:
     try:
-        return [one for one in json.loads(str(sources)) if isinstance(one, int)]
+        return [one for one in json.loads(str(column)) if isinstance(one, kind)]
     except (ValueError, TypeError):
         return []  # a damaged row, which `verify` names
 
@@ -213,7 +259,7 @@ def _values(key: int, summary_id: str, fact: Fact, *, least_mentions: int) -> di
     return {
         **{name: getattr(fact, name) for name in (*_PLAIN, "by_model")},
         **{name: packed(getattr(fact, name)) for name in _PACKED},
-        **{name: json.dumps(list(getattr(fact, name))) for name in _NUMBERS},
+        **{name: json.dumps(list(getattr(fact, name))) for name in (*_NUMBERS, *_IDS)},
         "session_key": key,
         "summary_id": summary_id,
         "mentions": max(fact.mentions, least_mentions),

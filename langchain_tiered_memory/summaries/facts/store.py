@@ -19,7 +19,7 @@ from langchain_tiered_memory.summaries.facts import rows
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.signs import LASTING
-from langchain_tiered_memory.summaries.facts.supersession import superseded
+from langchain_tiered_memory.summaries.facts.supersession import standing
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
@@ -107,9 +107,10 @@ class FactStore(Room):
             off |= dict.fromkeys(rows.stated_by(connection, ref.key, list(without)))
         if not off:
             return {}
-        here = [fact for fact in rows.all_facts(connection, ref.key) if fact.id not in off]
-        gone = superseded(here)
-        return {fact.id: "superseded" if fact.id in gone else "active" for fact in here}
+        away = frozenset(without)
+        known = rows.all_facts(connection, ref.key)
+        here = [fact for fact in known if fact.id not in off and away.isdisjoint(fact.sources)]
+        return {fact: status for fact, (status, _) in standing(here).items()}
 
     def search(
         self,
@@ -168,13 +169,10 @@ class FactStore(Room):
         own = sorted({one.id: one for one in (*fresh, *kept)}.values(), key=_worth, reverse=True)
         if track is None:
             after = min(one.seq for one in fresh) - 1
-            gone = superseded(own, settled=_settled_before(kept, after), after=after)
+            stands = standing(own, settled=_settled_before(kept, after), after=after)
         else:
-            gone = superseded(own)
-        judged = [
-            replace(one, status="superseded" if one.id in gone else "active", superseded_by=gone.get(one.id))
-            for one in own
-        ]
+            stands = standing(own)
+        judged = [replace(one, status=stands[one.id][0], superseded_by=stands[one.id][1]) for one in own]
         wanted = [one for one in judged if superseded_too or one.status == "active"]
         return list(_told_once(wanted))[:k]
 
@@ -242,7 +240,7 @@ class FactStore(Room):
         found: dict[str, list[Fact]] = {one: [] for one in summary_ids}
         with self.database.read() as connection:
             for part in chunks(list(found)):
-                mine = and_(beside_index(table.c.session_key) == ref.key, table.c.summary_id.in_(part))
+                mine = and_(beside_index(table.c.session_key) == ref.key, table.c.summary_id.in_(part), rows.IS_READ)
                 query = select(table).where(mine)
                 for row in connection.execute(query.order_by(table.c.seq, table.c.id)).mappings():
                     found[row["summary_id"]] += readable(connection, [row], rows.fact_of)
@@ -290,6 +288,13 @@ class FactStore(Room):
             if connection.execute(shown.limit(1)).first() is not None:
                 advance_epoch(connection, ref.key)
             return True
+
+    def join(self, ref: SessionRef, joining: Sequence[Fact]) -> int:
+        """Store notes that join others, of which all still hold. Returns how many are joined."""
+        with self.database.write() as connection:
+            if lock_session(connection, ref.key) is None:
+                return 0
+            return rows.write_joining(connection, ref.key, joining)
 
     def read_summaries(self, ref: SessionRef) -> frozenset[str]:
         """The finished level-1 summaries whose facts were read as they are read now."""

@@ -37,7 +37,7 @@ from langchain_tiered_memory.text.terms import analyse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from langchain_tiered_memory.types.records import Fact, Role
+    from langchain_tiered_memory.types.records import Fact, FactStatus, Role
 
 AUTHORITY: dict[Role, int] = {"user": 2, "other": 2, "system": 2, "assistant": 1, "tool": 0}
 """Whose word counts against whose. `other` is also who said a fact that was kept before facts had a speaker."""
@@ -96,6 +96,25 @@ class Named(Protocol):
 OneNamed = TypeVar("OneNamed", bound=Named)
 
 
+def standing(
+    facts: Sequence[Fact], *, settled: Mapping[str, str] | None = None, after: int = 0
+) -> dict[str, tuple[FactStatus, str | None]]:
+    """The status of each fact, and the id of the one that took its place or says it too; see `superseded`.
+
+    What was joined to another is judged in its words.
+    """
+    joined = {fact.id: fact.superseded_by for fact in facts if settled is not None and fact.status == "joined"}
+    joined |= {old: fact.id for fact in facts for old in fact.joins}
+    gone = superseded([fact for fact in facts if fact.id not in joined], settled=settled, after=after)
+    found: dict[str, tuple[FactStatus, str | None]] = {}
+    for fact in facts:
+        if fact.id in joined:
+            found[fact.id] = "joined", joined[fact.id]
+        else:
+            found[fact.id] = "superseded" if fact.id in gone else "active", gone.get(fact.id)
+    return found
+
+
 def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = None, after: int = 0) -> dict[str, str]:
     """Id of each fact that does not hold any more -> id of the one that took its place.
 
@@ -138,23 +157,22 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
 def _named(new_facts: Sequence[Fact], facts: Sequence[Fact]) -> Iterator[tuple[str, list[str]]]:
     """The ids of the new statements that name earlier ones as changed, finished or withdrawn, with the ids of these.
 
-    Meant are those of a message that must last, and of several the one with most words of the new one; none where it
-    has none of them, where several have as many, or where the new one only supposes. A person's correction, which rules
-    read, ends whatever statements of the message have most words of it, a model's and those that rules read.
+    Meant is the one of an id that has a word of the new one. Where earlier versions named a message: of its statements
+    that must last the one with most words of the new one; none where several have as many. None is meant where the new
+    one only supposes. A person's correction, which rules read, ends whatever statements of the message have most words
+    of it, a model's and those that rules read.
     """
-    naming = [
-        one
-        for one in new_facts
-        if one.instead_of and not (one.by_model and (is_quoted(one) or supposes(one.text) or one.text.endswith("?")))
-    ]
+    naming = [one for one in new_facts if (one.instead_of or one.ends) and not _only_supposes(one)]
     numbers = frozenset(seq for one in naming for seq in one.instead_of)
     stated: dict[int, list[tuple[Fact, frozenset[str]]]] = {}
     for fact in facts:
         if fact.seq in numbers:
             stated.setdefault(fact.seq, []).append((fact, frozenset(analyse(fact.text))))
+    meant = {begin: [fact for fact in facts if fact.id.startswith(begin)] for one in naming for begin in one.ends}
     for new in naming:
         mine = frozenset(analyse(new.text))
-        found: list[str] = []
+        before_it = [old for begin in new.ends for old in meant[begin] if old.id != new.id and old.seq <= new.seq]
+        found = [old.id for old in before_it if _may_end(new, old) and not mine.isdisjoint(analyse(old.text))]
         for seq in new.instead_of:
             before = [(len(mine & its), old) for old, its in stated.get(seq, ()) if old.seq < new.seq]
             if not new.by_model:
@@ -165,6 +183,10 @@ def _named(new_facts: Sequence[Fact], facts: Sequence[Fact]) -> Iterator[tuple[s
             found += [old.id for old in nearest if len(nearest) == 1 and _may_end(new, old)]
         if found:
             yield new.id, found
+
+
+def _only_supposes(one: Fact) -> bool:
+    return one.by_model and (is_quoted(one) or supposes(one.text) or one.text.endswith("?"))
 
 
 def _nearest(shared: Iterable[tuple[int, Fact]]) -> list[Fact]:

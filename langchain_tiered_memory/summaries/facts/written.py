@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _KINDS: dict[ItemKind, FactKind] = {"decision": "decision", "open": "question"}
 """What the section says of its statements; elsewhere their words do."""
-_MAX_CHARS = 300
+MAX_CHARS = 300
 """Of a bullet: a longer one is read sentence by sentence."""
 _MOST_UNMARKED = math.nextafter(LASTING, 0)
 """The weight of a statement that nobody marked, at most."""
@@ -57,6 +57,7 @@ class _Line:
     lasts: bool
     by_tool: bool
     instead_of: tuple[int, ...]
+    ends: tuple[str, ...]
 
 
 class _Sources:
@@ -116,17 +117,15 @@ def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
             continue
         entry, numbers = source
         stated = statement(line.text, entry)
-        stated = replace(
-            stated, kind=_KINDS.get(line.kind, stated.kind), subject=_labelled(line.text) or stated.subject
-        )
+        stated = replace(stated, kind=_KINDS.get(line.kind, stated.kind), subject=labelled(line.text) or stated.subject)
         weight = lasting(stated.weight, before=stands) if line.lasts else min(stated.weight, _MOST_UNMARKED)
         fact = fact_stated(line.text, stated, entry)
-        fact = replace(fact, sources=numbers, weight=weight, by_model=True, instead_of=line.instead_of)
+        fact = replace(fact, sources=numbers, weight=weight, by_model=True, instead_of=line.instead_of, ends=line.ends)
         found.setdefault(fact.id, fact)
     return tuple(found.values())
 
 
-def _labelled(text: str) -> str:
+def labelled(text: str) -> str:
     """The subject of a statement that names it before a colon: "the ferry's budget: 640 euros"."""
     label, colon, value = text.partition(": ")
     return normalised(label) if colon and value and label.count(" ") < _LABEL_WORDS else ""
@@ -152,7 +151,7 @@ def _lines(text: str) -> Iterator[_Line]:
         by_tool = unmarked.startswith(marks.TOOL_MARK)
         if is_code or not unmarked or unmarked.startswith(marks.STILL_OPEN):
             continue
-        if by_tool and not (marks.is_kept(said) or marks.instead_of(said)):
+        if by_tool and not (marks.is_kept(said) or marks.instead_of(said) or marks.ends(said)):
             continue
         if kind == "overview" and mark is None and not marks.is_kept(said):
             continue
@@ -163,8 +162,8 @@ def _lines(text: str) -> Iterator[_Line]:
             lead = plain if plain.endswith(":") else ""
         if not any(map(str.isalnum, plain)) or plain.endswith(":"):
             continue
-        for one in (whole,) if len(whole) <= _MAX_CHARS else tuple(sentences_of(whole)):
-            yield _Line(one, kind, marks.is_kept(said), by_tool, marks.instead_of(said))
+        for one in (whole,) if len(whole) <= MAX_CHARS else tuple(sentences_of(whole)):
+            yield _Line(one, kind, marks.is_kept(said), by_tool, marks.instead_of(said), marks.ends(said))
 
 
 def stated_in(prose: str, facts: Sequence[Fact]) -> list[bool]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.messages.message_text import text_of
+from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.marks import as_merged
 from langchain_tiered_memory.summaries.prompts.building import (
     is_plain,
@@ -28,6 +29,7 @@ from langchain_tiered_memory.summaries.prompts.building import (
     title_and_people,
     words_of,
 )
+from langchain_tiered_memory.summaries.writers.jobs import NOTES
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text.fencing import neutralised_part, plain_name
 from langchain_tiered_memory.types.records import utc
@@ -55,13 +57,14 @@ take the first of them in many messages of an agent."""
 
 def batch_instructions(jobs: Sequence[CondenseJob]) -> str:
     """The part of the prompt that tells how to write `jobs`: the rules and headings that they have a use for."""
-    strategies = dict.fromkeys(job.strategy for job in jobs if not is_plain(job))
+    strategies = dict.fromkeys(job.strategy for job in jobs if not is_plain(job) and job.strategy != NOTES)
     forms = "".join(
         f"Headings of `{strategy}`: {', '.join(f'## {section.heading}' for section in FORMS[strategy])}.\n"
         for strategy in strategies
     )
-    rules = rules_for(jobs, _RECORD)
-    return packaged_text("batch").replace("{rules}", rules).replace("{forms}", f"\n{forms}" if forms else "")
+    notes = f"\n{packaged_text('notes')}" if any(job.strategy == NOTES for job in jobs) else ""
+    text = packaged_text("batch").replace("{rules}", rules_for(jobs, _RECORD)).replace("{notes}", notes)
+    return text.replace("{forms}", f"\n{forms}" if forms else "")
 
 
 def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
@@ -85,6 +88,10 @@ def _part(part: Part, number: int) -> str:
 def part_tag(part: Part, number: int) -> str:
     """The line that opens a part: its number, its form, what it merges, its size."""
     job = part.job
+    if job.strategy == NOTES:
+        has = sum(len(line_of(one).split()) for one in job.kept)
+        told = f"The notes in <kept> have {has} words, and room for {words_of(job.target_tokens)}."
+        return f"<part {number} {NOTES} most={words_of(job.max_tokens)}>\n{told}"
     form = "plain" if is_plain(job) else job.strategy
     of = ""
     if job.level > 1:

@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.marks import TOOL_MARK, as_merged, is_kept
 from langchain_tiered_memory.summaries.tree.sizing import HEADROOM
+from langchain_tiered_memory.summaries.writers.jobs import NOTES
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.text.fencing import (
     MAX_NAME_CHARS,
@@ -124,20 +125,18 @@ def limit_of(job: CondenseJob) -> int:
 
 
 def kept_block(jobs: Sequence[CondenseJob]) -> list[str]:
-    """The statements that were kept of earlier messages, each behind the number of its message; none for none."""
-    kept = {fact.id: fact for job in jobs for fact in job.kept}
-    if not kept:
-        return []
-    said: dict[int, list[str]] = {}
-    for one in sorted(kept.values(), key=lambda one: one.seq):
-        said.setdefault(one.seq, []).append(neutralised_part(line_of(one)))
-    lines = [f"{seq}: {' | '.join(stated)}" for seq, stated in said.items()]
-    return ["\n".join(["<kept>", *lines, "</kept>"])]
+    """The statements that were kept of earlier messages, each behind its place, from 1 on; none for none.
+
+    Jobs of one call have the same ones, or none.
+    """
+    kept = next((job.kept for job in jobs if job.kept), ())
+    lines = [f"{place}: {neutralised_part(line_of(one))}" for place, one in enumerate(kept, 1)]
+    return ["\n".join(["<kept>", *lines, "</kept>"])] if lines else []
 
 
 def is_plain(job: CondenseJob) -> bool:
     """Whether headings would take more room than they are worth."""
-    return job.target_tokens < FLAT_TOKENS and job.strategy not in COMPLETE
+    return job.target_tokens < FLAT_TOKENS and job.strategy not in (*COMPLETE, NOTES)
 
 
 def remarks(job: CondenseJob) -> list[str]:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.chat_models import LIFETIME_SECONDS, cached_price, name_of
+from langchain_tiered_memory.summaries.tree.reviews import join_notes, review_of
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, kept_before, put_off, read_work
 from langchain_tiered_memory.summaries.writers.behind import Standing
@@ -296,12 +297,16 @@ def _written(
     places = {work.summary.id: place for place, work in enumerate(works)}
     below = [{one: places[one] for one in work.summary.sources if one in places} for work in works]
     engine = runtime.condenser
-    kept = () if later else kept_before(runtime, ref, [work.job for work in works], track=works[0].summary.track)
+    jobs, track = [work.job for work in works], works[0].summary.track or ""
+    review = review_of(runtime, ref, jobs, track=track) if later is None else None
+    kept = review.kept if review is not None else () if later else kept_before(runtime, ref, jobs, track=track)
     prepared = [engine.prepare(replace(work.job, kept=kept if work.job.level == 1 else ())) for work in works]
     given: list[Condensed | None] = [None for _ in works]
+    joins = ""
     try:
         if later is None:
-            given = yield from engine.write_together(prepared, below, standing=_standing(runtime, ref))
+            standing = _standing(runtime, ref)
+            given, joins = yield from engine.write_together(prepared, below, standing=standing, review=review)
     except CondensationError as error:
         for number, work in enumerate(works):
             # What the calls took is told once.
@@ -334,6 +339,7 @@ def _written(
             done.add(summary.id)
         seen.add(summary.id)
         yield from stop_point()
+    join_notes(runtime, ref, review, joins, track=track)
     return len(done)
 
 

@@ -53,13 +53,13 @@ _MAX_DOUBLINGS = 30
 _LEAST_WAIT_SECONDS = 1.0
 """Before a summary is looked at again, whatever the settings say: the same moment would bring the same failure."""
 
-_LOOKED_AT = 1_000
+LOOKED_AT = 1_000
 """Statements that are compared with the messages, the newest: what is changed or done is mostly recent."""
 _SHARE = 0.12
 """Of the messages' tokens, what such statements may take."""
 _LEAST_TOKENS = 60
 """What they may take however short the messages are: about four of them."""
-_LINE_TOKENS = 4
+LINE_TOKENS = 4
 """Of the number before one, and of its line break."""
 
 
@@ -341,13 +341,13 @@ def kept_before(
     if not sources:
         return ()
     first = min(source.seq for source in sources)
-    kept = runtime.store.facts.lasting(ref, before=first, track=track or "", limit=_LOOKED_AT)
+    kept = runtime.store.facts.lasting(ref, before=first, track=track or "", limit=LOOKED_AT)
     shared = related(kept, [source.text for source in sources])
     room = max(round(_SHARE * sum(source.tokens for source in sources)), _LEAST_TOKENS)
     found: list[Fact] = []
     for place in sorted(shared, key=lambda one: (shared[one], kept[one].seq), reverse=True):
-        room -= runtime.counter.count_text(line_of(kept[place])) + _LINE_TOKENS
+        room -= runtime.counter.count_text(line_of(kept[place])) + LINE_TOKENS
         if room < 0:
             break
         found.append(kept[place])
-    return tuple(found)
+    return tuple(sorted(found, key=lambda one: (one.seq, one.id)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.answers import CUT_UP_TO, FAULTS, expected_of, explained, fault
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
-from langchain_tiered_memory.summaries.writers.jobs import Condensed, Part, without_text
+from langchain_tiered_memory.summaries.writers.jobs import NOTES, Condensed, Part, without_text
 from langchain_tiered_memory.text.fencing import as_said
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
@@ -63,6 +63,8 @@ def _checked(
 ) -> Condensed:
     """The text as it may be used: cut, where it is a little too long; without its text, where it cannot be used."""
     job = part.job
+    if job.strategy == NOTES:
+        return given  # each of its lines is judged by itself
     cap = most_tokens(given.text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
     # What the same call wrote below it is not among the sources yet: it is judged when it is.
     wrong = fault(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.marks import without_kept
 from langchain_tiered_memory.summaries.tree.sizing import LEAST_TOKENS, target_and_cap
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, split_at_calls
-from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
+from langchain_tiered_memory.summaries.writers.jobs import NOTES, CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.ranking import is_filler
 from langchain_tiered_memory.text.sentences import pieces, split_passages
 from langchain_tiered_memory.text.truncation import head_and_tail
@@ -58,7 +58,9 @@ class Shortening:
         seen = set[str]()
         shown: list[Part] = []
         for part in parts:
-            if part.job.level == 1:
+            if part.job.strategy == NOTES:
+                job = part.job
+            elif part.job.level == 1:
                 job = self._of(part.job, seen)
             else:
                 below = {one: shown[place].job.target_tokens for one, place in part.below.items()}

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
 
+NOTES = "notes"
+"""The strategy of what is no summary: the kept notes that have no room, joined. It has no sources."""
 _TALK_SHARE = 0.25
 """Of what messages say: where so much is small talk, and nothing in particular is said, they may be told in a line."""
 _LOOKED_AT = 4_000
@@ -56,7 +58,7 @@ class CondenseJob:
 
     level: int
     strategy: str
-    """`detailed`, `concise`, `thematic`, `chronological`, `executive`, `technical` or `handoff`."""
+    """`detailed`, `concise`, `thematic`, `chronological`, `executive`, `technical` or `handoff`; or `NOTES`."""
     sources: tuple[SourceText, ...]
     facts: tuple[Fact, ...]
     """Facts of its sources. They are stored whatever the text says, and the text is judged together with them."""
@@ -82,7 +84,8 @@ class CondenseJob:
     correction: str = ""
     """What a person said was wrong or missing in the last text. The next one must say it."""
     kept: tuple[Fact, ...] = ()
-    """At level 1, lasting statements of earlier messages that these may change. The writer may end them."""
+    """At level 1, lasting statements of earlier messages that these may change, in their order. The writer, who may end
+    them, names them by their places, from 1 on."""
 
     @property
     def source_tokens(self) -> int:
@@ -93,7 +96,7 @@ class CondenseJob:
     def known(self) -> tuple[str, ...]:
         """What a writer is told besides the sources: names, the title, facts, kept statements."""
         title = [self.title] if self.title else []
-        kept = (f"{fact.seq}: {fact.text}" for fact in self.kept)
+        kept = (fact.text for fact in self.kept)
         said = [self.correction] if self.correction else []
         return (*self.participants, *title, *said, *(fact.text for fact in self.facts), *kept)
 

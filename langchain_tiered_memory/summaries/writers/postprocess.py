@@ -117,7 +117,7 @@ class Finish:
 
     def _finished(self, job: CondenseJob, written: Condensed) -> Condensed:
         """With marks on what is in no source, labels on what a tool said, within its size, and with what it dropped."""
-        own = without_instead(written.text.strip(), [fact.seq for fact in job.kept])
+        own = without_instead(written.text.strip(), [fact.id for fact in job.kept])
         text, notes = own, written.notes
         found = None
         if self.settings.validation.mark_unsourced:
@@ -144,7 +144,7 @@ class Finish:
         """
         text, notes = written.text.strip(), written.notes
         cap = most_tokens(text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
-        tokens = self.count_text(text)
+        tokens = self.count_text(without_instead(text))
         own = tokens if own_tokens is None else own_tokens
         if tokens > cap and (own <= job.source_tokens or not self._judges_size()):
             cut = cut_to_size(text, max_tokens=cap, count_text=self.count_text)

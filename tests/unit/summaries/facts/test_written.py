@@ -122,6 +122,6 @@ def test_what_names_one_code_of_several_does_not_state_a_note() -> None:
 
 def test_a_number_that_nobody_was_shown_takes_no_other_with_it() -> None:
     named = "- [instead of 7 12] [keep] Budget: 640 euros"
-    assert without_instead(named, [12]) == "- [instead of 12] [keep] Budget: 640 euros"
-    assert without_instead(named, [7, 12]) == named
-    assert without_instead("- [instead of 7] Done.", [12]) == "- Done."
+    ids = [f"{place:x}" * 16 for place in range(1, 13)]
+    assert without_instead(named, ids[:7]) == "- [instead of #77777777] [keep] Budget: 640 euros"
+    assert without_instead("- [instead of 7] Done.", ids[:6]) == "- Done."

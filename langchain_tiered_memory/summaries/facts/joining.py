@@ -1,0 +1,98 @@
+"""The notes of a list that has no room for all of them, said in fewer words by the model that keeps it.
+
+A list of notes grows as long as a conversation does: plans that came to something, five notes on one matter. Who reads
+the messages tells which belong together. A note that joins others is a fact like them, says nothing that they do not,
+and stands only while each of them does: an edit, a branch or a removal brings the others back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries import marks
+from langchain_tiered_memory.summaries.facts.reading import fact_id
+from langchain_tiered_memory.summaries.facts.signs import PARTICULAR
+from langchain_tiered_memory.summaries.facts.statements import read
+from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
+from langchain_tiered_memory.summaries.facts.written import MAX_CHARS, labelled
+from langchain_tiered_memory.summaries.resolutions import MARK_OF_LINE
+from langchain_tiered_memory.text.identifiers import folded
+from langchain_tiered_memory.text.terms import analyse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.types.records import Fact
+
+
+def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
+    """The notes of a model's answer that each say several others in fewer words.
+
+    A line that names no others, is no shorter than they are, is longer than a note, or has a figure that none of them
+    has, is left out. A note that shares no word with the line which names it, or has a code or a figure that the line
+    lacks, stays as it is.
+
+    Args:
+        text: Bullets as `[instead of 3 7] [keep] ...`.
+        kept: The notes that the model was shown, in the order of their numbers from 1 on.
+    """
+    found: dict[str, Fact] = {}
+    taken: set[str] = set()
+    for line in text.splitlines():
+        mark = MARK_OF_LINE.match(line)
+        said = line[mark.end() :] if mark else line
+        words = marks.without_marks(said).removeprefix(marks.TOOL_MARK).strip()
+        if not marks.is_kept(said) or not any(map(str.isalnum, words)):
+            continue
+        named = [kept[number - 1] for number in marks.instead_of(said) if 0 < number <= len(kept)]
+        olds = [one for one in named if one.id not in taken and _says(words, one)]
+        by_tool = bool(olds) and all(one.by == "tool" for one in olds)
+        olds = [one for one in olds if by_tool or one.by != "tool"]
+        most = min(sum(len(one.text) for one in olds) - 1, MAX_CHARS)
+        if len(words) > most or _figures(words) - _figures(*(one.text for one in named)):
+            continue
+        joined = _joined(words, olds)
+        if joined.id not in {one.id for one in kept}:
+            found[joined.id] = joined
+            taken.update(joined.joins)
+    return list(found.values())
+
+
+def _joined(words: str, olds: Sequence[Fact]) -> Fact:
+    """One note in the place of several: of their newest message, on the word of whoever of them has the least say."""
+    newest, said = max(olds, key=lambda one: (one.seq, one.id)), read(words)
+    by = min(olds, key=lambda one: AUTHORITY[one.by])
+    return replace(
+        newest,
+        id=fact_id(newest.seq, newest.kind, words),
+        text=words,
+        by=by.by,
+        speaker=by.speaker,
+        subject=labelled(words) or newest.subject,
+        attribute="",
+        value=said.value,
+        sources=tuple(sorted({seq for one in olds for seq in (one.sources or (one.seq,))})),
+        weight=max(one.weight for one in olds),
+        mentions=max(one.mentions for one in olds),
+        instead_of=(),
+        joins=tuple(one.id for one in olds),
+    )
+
+
+def _says(words: str, old: Fact) -> bool:
+    """Whether a line tells what a note is about, and its value where that is a code, a path or a figure."""
+    value = read(old.text)
+    is_exact = value.shape in PARTICULAR and value.shape != "date"
+    return not frozenset(analyse(words)).isdisjoint(analyse(old.text)) and (
+        not is_exact or _figures(value.value) <= _figures(words)
+    )
+
+
+def _figures(*texts: str) -> frozenset[str]:
+    """What has a digit in it, each with what belongs to it: a code, a path, a time."""
+    return frozenset(one.strip(".,;:()[]'\"") for text in texts for one in folded(text).split() if _has_digit(one))
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
