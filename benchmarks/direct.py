@@ -27,8 +27,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from benchmarks.direct_words import FORMS, WORLDS, World
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, numbers, show
+from benchmarks.simple_methods import Okapi
 from langchain_tiered_memory import Settings, TieredMemory
-from langchain_tiered_memory.evaluation.baselines import Okapi
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.models.embeddings import resolve_embeddings
 from langchain_tiered_memory.models.token_counters import best_counter

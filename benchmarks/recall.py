@@ -1,4 +1,4 @@
-"""Evidence inside the budget: what `tiered-memory eval` measures, printed and written as the other benchmarks are.
+"""Evidence inside the budget, by the memory and by simple methods beside it.
 
 The conversations are named on the command line; without any, the sample that comes with the package is asked. The
 methods beside the memory (windows, BM25, sentence vectors, their fusion and more) see the same text, pay the same
@@ -12,12 +12,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.cached_vectors import CachedEmbeddings
+from benchmarks.evidence_summary import Summary, as_json, summarise
+from benchmarks.evidence_tables import renderables
 from benchmarks.reporting import Report, Target, arguments, finish, numbers, screen, show
+from benchmarks.simple_methods import measured_beside
 from langchain_tiered_memory.cli.evaluate import read_groups
-from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, measure
-from langchain_tiered_memory.evaluation.report import renderables
-from langchain_tiered_memory.evaluation.summary import Summary, as_json, summarise
-from langchain_tiered_memory.evaluation.vectors import CachedEmbeddings
+from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS
 from langchain_tiered_memory.models.embeddings import resolve_embeddings
 from langchain_tiered_memory.models.token_counters import best_counter
 
@@ -47,15 +48,13 @@ def evaluate(
     summaries: list[Summary] = []
     console = screen()
     for name, conversations in read_groups(paths).items():
-        measured = [
-            measure(one, budgets, counter=counter, embeddings=embeddings, on_step=lambda: None) for one in conversations
-        ]
+        measured = [measured_beside(one, budgets, counter=counter, embeddings=embeddings) for one in conversations]
         summaries.append(summarise(name, measured))
         for part in renderables(summaries[-1]):
             console.print(part)
     return Report(
         benchmark="recall",
-        about="evidence inside the budget, without a judge; the tables are those of `tiered-memory eval`",
+        about="evidence inside the budget, without a judge",
         settings={"counter": counter.fingerprint, "embeddings": found is not None, "budgets": list(budgets)},
         grids=(),
         figures={"groups": [as_json(summary) for summary in summaries]},

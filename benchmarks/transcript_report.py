@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.evidence_summary import Bootstrap
 from benchmarks.reporting import Grid, Report, Target, median, p95
 from benchmarks.transcript_windows import METHODS
-from langchain_tiered_memory.evaluation.summary import Bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`tiered-memory eval` and `replay`: evidence inside the budget, beside simple methods; a conversation as it went."""
+"""`tiered-memory eval` and `replay`: evidence inside the budget, beside the latest turns; a conversation as it went."""
 
 import json
 import shlex
@@ -18,11 +18,9 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from langchain_tiered_memory.conversations import Conversation
     from langchain_tiered_memory.evaluation.measure import Measured
-    from langchain_tiered_memory.evaluation.summary import Summary
+    from langchain_tiered_memory.evaluation.report import Evidence
     from langchain_tiered_memory.protocols import TokenCounter
 
 _ENCODING = "cl100k_base"
@@ -44,10 +42,6 @@ def evaluate(
     budgets: Annotated[
         str, typer.Option(metavar="TOKENS,...", help="Token budgets, separated by commas.")
     ] = "1000,2000,4000,8000",
-    cache: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Keep vectors in this file, for the next run.", show_default=False),
-    ] = None,
     rows: Annotated[
         Path | None,
         typer.Option(
@@ -59,22 +53,22 @@ def evaluate(
 ) -> None:
     """Measure how much of the annotated evidence a context shows within a budget.
 
-    The memory (recall and default view) and simple methods (a window, BM25, sentence vectors, their fusion and more)
-    answer the same questions, pay the same prices per turn and date line, and are compared question by question.
-    Questions without evidence, with evidence that the file does not have, or about things that were never said are
-    listed and left out of the totals.
+    The memory (recall and default view) and a window of the latest turns answer the same questions, pay the same
+    prices per turn and date line, and are compared question by question. Questions without evidence, with evidence that
+    the file does not have, or about things that were never said are listed and left out of the totals.
     """
     from langchain_tiered_memory.evaluation.measure import measure, steps_of  # noqa: PLC0415 - slow to import, as are the next
-    from langchain_tiered_memory.evaluation.report import renderables  # noqa: PLC0415
-    from langchain_tiered_memory.evaluation.summary import as_json as told  # noqa: PLC0415
-    from langchain_tiered_memory.evaluation.summary import summarise  # noqa: PLC0415
+    from langchain_tiered_memory.evaluation.report import added_up, renderables  # noqa: PLC0415
+    from langchain_tiered_memory.models.embeddings import resolve_embeddings  # noqa: PLC0415
 
     wanted, groups = _numbers(budgets), read_groups(paths or [])
-    counter, embeddings = _counter(), _embeddings(cache, no_embeddings=no_embeddings)
+    counter, embeddings = _counter(), None if no_embeddings else resolve_embeddings("auto")
+    if embeddings is None:
+        say("without embeddings: search is by words alone", style="yellow")
     if rows is not None:
         create_file(rows, PRIVATE)
         rows.write_text("", encoding="utf-8")
-    summaries: list[Summary] = []
+    found: list[Evidence] = []
     for name, conversations in groups.items():
         measured: list[Measured] = []
         with progress(f"measuring {name}", sum(map(steps_of, conversations))) as step:
@@ -85,12 +79,12 @@ def evaluate(
                         file.writelines(
                             json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in measured[-1].outcomes
                         )
-        summaries.append(summarise(name, measured))
+        found.append(added_up(name, measured))
         if not as_json:
-            for part in renderables(summaries[-1]):
+            for part in renderables(found[-1]):
                 out().print(part)
     if as_json:
-        print_json({"counter": counter.fingerprint, "groups": [told(summary) for summary in summaries]})
+        print_json({"counter": counter.fingerprint, "groups": found})
 
 
 def _numbers(text: str) -> list[int]:
@@ -142,17 +136,6 @@ def _counter() -> "TokenCounter":
     counter = best_counter()
     say(f"{_ENCODING} is not at hand: tokens are counted by {counter.fingerprint}", style="yellow")
     return counter
-
-
-def _embeddings(cache: Path | None, *, no_embeddings: bool) -> "Embeddings | None":
-    from langchain_tiered_memory.evaluation.vectors import CachedEmbeddings  # noqa: PLC0415 - slow to import
-    from langchain_tiered_memory.models.embeddings import resolve_embeddings  # noqa: PLC0415 - likewise
-
-    found = None if no_embeddings else resolve_embeddings("auto")
-    if found is None:
-        say("without embeddings: words only, and no dense methods", style="yellow")
-        return None
-    return CachedEmbeddings(found, path=cache)
 
 
 def replay(

@@ -1,24 +1,24 @@
-"""Runs the memory and the simple methods over a conversation's questions and notes how much evidence each shows.
+"""Asks a memory a conversation's questions, and notes how much evidence it shows beside a window of the latest turns.
 
-All see the same text and pay the same prices. The memory is asked with `max_tokens` equal to the budget, and finds a
-turn only where the turn's whole text stands in its context; turns of which it shows a passage are noted apart. Where
-the turns that it shows whole would cost more than the budget by the common prices (its own framing may be cheaper), it
-is asked again with as much less, so that no figure rests on another way of counting.
+Both see the same text and pay the same prices. A turn costs the tokens of its line "speaker: text"; the first turn
+shown of a dated sitting also costs the line "[date]". The memory is asked with `max_tokens` equal to the budget, and
+finds a turn only where the turn's whole text stands in its context; turns of which it shows a passage are noted apart.
+Where the turns that it shows whole would cost more than the budget by the common prices (its own framing may be
+cheaper), it is asked again with as much less, so that no figure rests on another way of counting.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.evaluation.baselines import PricedTurns, choose, embedded, index_turns, priced
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.settings import Settings, TreeSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from langchain_core.embeddings import Embeddings
 
@@ -38,6 +38,60 @@ _SMALLEST_CUT = 8
 """Tokens less at least, each time: a token less rarely changes what is shown."""
 
 MEMORY_METHODS: dict[View, str] = {"recall": "memory, recall view", "default": "memory, default view"}
+WINDOW: Final = "last-k window"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedTurns:
+    """A conversation's lines with prices, by index."""
+
+    conversation: str
+    ids: tuple[str, ...]
+    lines: tuple[str, ...]
+    """`speaker: text`."""
+    costs: tuple[int, ...]
+    """Tokens of each line."""
+    sittings: tuple[int, ...]
+    """Of each turn, the index of its sitting."""
+    header_costs: tuple[int, ...]
+    """Tokens of each sitting's date line."""
+
+    @property
+    def tokens(self) -> int:
+        """The whole conversation's price."""
+        return sum(self.costs) + sum(self.header_costs)
+
+    def price(self, indexes: Collection[int]) -> int:
+        """What showing exactly these turns costs, with their date lines."""
+        return sum(self.costs[i] for i in indexes) + sum(
+            self.header_costs[s] for s in {self.sittings[i] for i in indexes}
+        )
+
+    def price_of(self, turn_ids: Collection[str]) -> int:
+        """What showing exactly the turns of these ids costs; ids of other things are free."""
+        return self.price([index for index, turn_id in enumerate(self.ids) if turn_id in turn_ids])
+
+    def window(self, max_tokens: int) -> set[int]:
+        """The longest end of the conversation that fits."""
+        taken: set[int] = set()
+        for index in reversed(range(len(self.ids))):
+            if self.price(taken | {index}) > max_tokens:
+                break
+            taken.add(index)
+        return taken
+
+
+def priced(conversation: Conversation, count_text: Callable[[str], int]) -> PricedTurns:
+    """`conversation` with prices by `count_text`."""
+    lines = tuple(f"{turn.speaker}: {turn.text}" for turn in conversation.turns)
+    return PricedTurns(
+        conversation=conversation.id,
+        ids=tuple(turn.id for turn in conversation.turns),
+        lines=lines,
+        costs=tuple(count_text(f"{line}\n") for line in lines),
+        sittings=tuple(turn.sitting for turn in conversation.turns),
+        header_costs=tuple(count_text(f"[{sitting.date}]\n") for sitting in conversation.sittings),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +151,7 @@ def countable(conversation: Conversation) -> tuple[Question, ...]:
 
 def steps_of(conversation: Conversation) -> int:
     """How many times `measure` will report progress."""
-    return 2 * len(countable(conversation))
+    return len(countable(conversation))
 
 
 def measure(
@@ -108,14 +162,14 @@ def measure(
     embeddings: Embeddings | None,
     on_step: Callable[[], None],
 ) -> Measured:
-    """Ask every method every countable question of `conversation` at every budget.
+    """Ask every countable question of `conversation` at every budget.
 
     Args:
         conversation: With annotated questions.
         budgets: In tokens.
         counter: Prices turns for all methods alike, and is the memory's own.
-        embeddings: For the dense methods and the memory; `None` leaves the dense methods out.
-        on_step: Called once per question by the methods, and once by the memory.
+        embeddings: The memory's; `None`: it searches by words alone.
+        on_step: Called once per question.
 
     Raises:
         InvalidInputError: when the memory refuses a turn or a question.
@@ -128,19 +182,12 @@ def measure(
             left_out[question.left_out] = (*left_out.get(question.left_out, ()), question.id)
     outcomes: list[Outcome] = []
     if questions:
-        indexes = index_turns(turns, embeddings)
-        vectors = embedded(embeddings, [question.text for question in questions]) if embeddings else None
-        for number, question in enumerate(questions):
-            vector = None if vectors is None else vectors[number]
-            for method, by_budget in choose(indexes, question.text, budgets, vector=vector, seed=number).items():
-                for budget, chosen in by_budget.items():
-                    whole = frozenset(turns.ids[index] for index in chosen)
-                    outcomes.append(_outcome(turns, question, method, budget, whole))
-            on_step()
+        window = {budget: frozenset(turns.ids[index] for index in turns.window(budget)) for budget in budgets}
         with _opened(conversation, counter=counter, embeddings=embeddings) as memory:
             session = memory.session(conversation.id)
             remember(session, conversation)
             for question in questions:
+                outcomes += [outcome_of(turns, question, WINDOW, budget, whole) for budget, whole in window.items()]
                 outcomes += [
                     _of_memory(session, turns, question, budget=budget, view=view)
                     for view in MEMORY_METHODS
@@ -157,7 +204,7 @@ def measure(
     )
 
 
-def _outcome(
+def outcome_of(
     turns: PricedTurns,
     question: Question,
     method: str,
@@ -169,6 +216,7 @@ def _outcome(
     asked: int | None = None,
     note: str | None = None,
 ) -> Outcome:
+    """What showing the turns `whole`, and of others `passages`, is for a question."""
     return Outcome(
         conversation=turns.conversation,
         question=question.id,
@@ -213,7 +261,7 @@ def _of_memory(session: Session, turns: PricedTurns, question: Question, *, budg
     """What the memory shows within `budget`, by its own count and by the common prices."""
     asked = budget
     for _ in range(_ATTEMPTS):
-        noted = partial(_outcome, turns, question, MEMORY_METHODS[view], budget, asked=asked)
+        noted = partial(outcome_of, turns, question, MEMORY_METHODS[view], budget, asked=asked)
         try:
             context = session.context(question.text, max_tokens=asked, view=view)
         except BudgetError as error:

@@ -1,139 +1,215 @@
-"""Shows a measurement on a terminal."""
+"""Adds up what `measure` noted, and shows it on a terminal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich.markup import escape
 from rich.text import Text
 
 from langchain_tiered_memory.cli.screen import grid
-from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS
-from langchain_tiered_memory.evaluation.summary import FIGURES, Figure, Summary, Table, is_rival
+from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, WINDOW, Measured, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
-    from rich.table import Table as RichTable
+    from rich.table import Table
 
-    from langchain_tiered_memory.evaluation.summary import Estimate
+Figure: TypeAlias = Literal["all", "fraction", "any", "all_touched", "any_touched"]
 
-_COLOURS = {"above": "green", "equal": "yellow", "below": "red"}
-_SHOWN: tuple[Figure, ...] = ("all", "fraction", "any")
-_TOUCHED: dict[Figure, Figure] = {"all": "all_touched", "any": "any_touched"}
+FIGURES: dict[Figure, str] = {
+    "all": "all evidence in the context",
+    "fraction": "share of the evidence in the context",
+    "any": "any evidence in the context",
+    "all_touched": "all evidence in the context, at least by a passage",
+    "any_touched": "any evidence in the context, at least by a passage",
+}
+"""What can be asked of an outcome. A turn counts where it is shown whole, unless the name says otherwise."""
+_OVERALL = "overall"
+_OF_INTERVAL = 1.96
+"""Standard errors on each side of a mean that hold 95 % of a normal distribution."""
 
 
-def renderables(summary: Summary) -> Iterator[RenderableType]:
+def value(outcome: Outcome, figure: Figure) -> float:
+    """What `outcome` is worth by `figure`, 0 to 1."""
+    match figure:
+        case "all":
+            return float(outcome.whole == outcome.evidence)
+        case "fraction":
+            return outcome.whole / outcome.evidence
+        case "any":
+            return float(outcome.whole > 0)
+        case "all_touched":
+            return float(outcome.touched == outcome.evidence)
+        case "any_touched":
+            return float(outcome.touched > 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """How much was measured in one group of conversations, and whether the memory kept to the budgets."""
+
+    name: str
+    conversations: int
+    turns: int
+    tokens: int
+    questions: int
+    """In the totals: with resolved evidence, and not adversarial."""
+    left_out: dict[str, int]
+    """Reason to number of questions that are not in the totals."""
+    budgets: tuple[int, ...]
+    contexts: int
+    """Of the memory."""
+    overspent: int
+    """Contexts of the memory that are larger than the budget, by its own count."""
+    priced_above: int
+    """Contexts whose whole turns cost more than the budget by the common prices, even when asked again with less."""
+    asked_again: int
+    """Contexts that were made again with less, because their whole turns cost more by the common prices."""
+    largest_cut: int
+    """The most that one of them was given less, in tokens."""
+    refused: int
+    """Contexts that the memory could not make within the budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence(Totals):
+    """One group of conversations, added up: shares of questions are 0 to 1."""
+
+    shares: dict[str, dict[Figure, dict[str, dict[int, float]]]]
+    """Overall and by category (also of categories that are not in the totals): by figure, method and budget."""
+    above_window: dict[str, dict[int, tuple[float, float]]]
+    """By view and budget: how much more questions have all evidence in the context than in the window, and half of the
+    95 % interval of that."""
+
+
+def totals_of(name: str, measured: Sequence[Measured]) -> Totals:
+    """The counts of one group."""
+    outcomes = [outcome for one in measured for outcome in one.outcomes]
+    ours = [outcome for outcome in outcomes if outcome.method in MEMORY_METHODS.values()]
+    cuts = [outcome.budget - outcome.asked for outcome in ours if outcome.asked is not None]
+    adversarial = {(outcome.conversation, outcome.question) for outcome in outcomes if outcome.adversarial}
+    left_out: Counter[str] = Counter()
+    for one in measured:
+        left_out.update({reason: len(ids) for reason, ids in one.left_out.items()})
+    if adversarial:
+        left_out["adversarial"] = len(adversarial)
+    return Totals(
+        name=name,
+        conversations=len(measured),
+        turns=sum(one.turns for one in measured),
+        tokens=sum(one.tokens for one in measured),
+        questions=sum(one.questions for one in measured) - len(adversarial),
+        left_out=dict(left_out),
+        budgets=tuple(sorted({outcome.budget for outcome in outcomes})),
+        contexts=len(ours),
+        overspent=sum(outcome.overspent for outcome in ours),
+        priced_above=sum(outcome.excess > 0 for outcome in ours),
+        asked_again=sum(cut > 0 for cut in cuts),
+        largest_cut=max(cuts, default=0),
+        refused=sum(outcome.note is not None for outcome in ours),
+    )
+
+
+def added_up(name: str, measured: Sequence[Measured]) -> Evidence:
+    """Everything about the conversations of one group."""
+    totals = totals_of(name, measured)
+    by_set: dict[str, list[Outcome]] = {_OVERALL: []}
+    for one in (outcome for found in measured for outcome in found.outcomes):
+        by_set[_OVERALL] += [] if one.adversarial else [one]
+        by_set.setdefault(one.category, []).append(one)
+    columns = {of: _columns(outcomes) for of, outcomes in by_set.items()}
+    overall = columns[_OVERALL]
+    above: dict[str, dict[int, tuple[float, float]]] = {}
+    for (method, budget), outcomes in overall.items():
+        if method != WINDOW:
+            beside = zip(outcomes, overall[WINDOW, budget], strict=True)
+            changes = [value(mine, "all") - value(other, "all") for mine, other in beside]
+            error = stdev(changes) / len(changes) ** 0.5 if len(changes) > 1 else 0.0
+            above.setdefault(method, {})[budget] = fmean(changes), _OF_INTERVAL * error
+    return Evidence(
+        **{field: getattr(totals, field) for field in Totals.__slots__},
+        shares={of: {figure: _shares(found, figure) for figure in FIGURES} for of, found in columns.items() if found},
+        above_window=above,
+    )
+
+
+def _columns(outcomes: Sequence[Outcome]) -> dict[tuple[str, int], list[Outcome]]:
+    """By method and budget, the same questions in the same order."""
+    found: dict[tuple[str, int], list[Outcome]] = {}
+    for one in outcomes:
+        found.setdefault((one.method, one.budget), []).append(one)
+    return found
+
+
+def _shares(columns: Mapping[tuple[str, int], Sequence[Outcome]], figure: Figure) -> dict[str, dict[int, float]]:
+    found: dict[str, dict[int, float]] = {}
+    for (method, budget), outcomes in columns.items():
+        found.setdefault(method, {})[budget] = fmean(value(one, figure) for one in outcomes)
+    return found
+
+
+def renderables(evidence: Evidence) -> Iterator[RenderableType]:
     """What to print for one group of conversations, from top to bottom."""
-    yield Text.from_markup(f"\n[bold]{escape(summary.name)}[/bold]  {_heading(summary)}")
-    if summary.overall is None:
+    yield heading(evidence)
+    if not evidence.questions:
         yield Text("No question has evidence that can be looked for.", style="yellow")
         return
-    first, *others = _SHOWN
-    yield _figure_table(summary, summary.overall, first)
-    yield from _comparison_tables(summary)
-    for figure in others:
-        yield _figure_table(summary, summary.overall, figure)
-    if len(summary.categories) > 1:
-        yield _category_table(summary)
-    yield _honesty(summary)
+    for figure, title in FIGURES.items():
+        yield _table(evidence, title, evidence.shares[_OVERALL][figure])
+    yield _table(
+        evidence,
+        "points of all evidence above the window",
+        {
+            view: {budget: f"{100 * mean:+.1f} ±{100 * half:.1f}" for budget, (mean, half) in by_budget.items()}
+            for view, by_budget in evidence.above_window.items()
+        },
+        unit="",
+    )
+    if len(evidence.shares) > 2:  # noqa: PLR2004 - the totals, and one category that says the same
+        recall = MEMORY_METHODS["recall"]
+        by_category = {of: found["all"][recall] for of, found in evidence.shares.items() if of != _OVERALL}
+        yield _table(evidence, f"{FIGURES['all']}, {recall}", by_category)
+    yield honesty(evidence)
 
 
-def _heading(summary: Summary) -> str:
+def _table(
+    evidence: Evidence, title: str, rows: Mapping[str, Mapping[int, float | str]], *, unit: str = ", %"
+) -> Table:
+    table = grid(f"{title}{unit}", "", numbers=[f"{budget:,}" for budget in evidence.budgets])
+    for name, cells in rows.items():
+        shown = (cells[budget] for budget in evidence.budgets)
+        table.add_row(name, *(one if isinstance(one, str) else f"{100 * one:.1f}" for one in shown))
+    return table
+
+
+def heading(totals: Totals) -> Text:
+    """What was measured."""
     parts = [
-        f"{summary.conversations} conversation{'s' * (summary.conversations != 1)}",
-        f"{summary.turns:,} turns",
-        f"{summary.tokens:,} tokens",
-        f"{summary.questions} questions",
+        f"{totals.conversations} conversation{'s' * (totals.conversations != 1)}",
+        f"{totals.turns:,} turns",
+        f"{totals.tokens:,} tokens",
+        f"{totals.questions} questions",
     ]
-    out = ", ".join(f"{count} {reason}" for reason, count in summary.left_out.items())
-    return f"{', '.join(parts)}" + (f" [dim](not in the totals: {out})[/dim]" if out else "")
+    out = ", ".join(f"{count} {reason}" for reason, count in totals.left_out.items())
+    left_out = f" [dim](not in the totals: {out})[/dim]" if out else ""
+    return Text.from_markup(f"\n[bold]{escape(totals.name)}[/bold]  {', '.join(parts)}{left_out}")
 
 
-def _figure_table(summary: Summary, table: Table, figure: Figure) -> RichTable:
-    rich = _grid(f"{FIGURES[figure]}, %", summary)
-    best = {budget: summary.strongest(budget) for budget in summary.budgets}
-    ours = [method for method in summary.methods if method in MEMORY_METHODS.values()]
-    for method in ours:
-        rich.add_row(method, *_cells(table.shares[figure][method], summary), style="bold")
-        if figure in _TOUCHED:
-            cells = _cells(table.shares[_TOUCHED[figure]][method], summary)
-            rich.add_row("  at least by a passage", *cells, style="dim")
-    rich.add_section()
-    for method in summary.methods:
-        if method in ours:
-            continue
-        shares = table.shares[figure][method]
-        marked = [
-            Text(_cell(shares.get(budget)), style="underline" if figure == "all" and best[budget] == method else "")
-            for budget in summary.budgets
-        ]
-        rich.add_row(method, *marked, style="" if is_rival(method) else "dim")
-    return rich
-
-
-def _category_table(summary: Summary) -> RichTable:
-    """Per category the recall view; the share of the evidence below it, since some questions cite many turns."""
-    rich = _grid("per category, recall view (strongest method), %", summary)
-    recall = MEMORY_METHODS["recall"]
-    for table in summary.categories:
-        for figure in ("all", "fraction"):
-            shares = table.shares[figure]
-            cells = []
-            for budget in summary.budgets:
-                mine, rival = shares.get(recall, {}).get(budget), summary.strongest(budget)
-                other = shares.get(rival, {}).get(budget) if rival else None
-                cells.append(f"{_percent(mine)} ({_percent(other)})")
-            name = f"{table.name} ({table.questions})" if figure == "all" else "  share of the evidence"
-            rich.add_row(name, *cells, style="" if figure == "all" else "dim")
-    return rich
-
-
-def _comparison_tables(summary: Summary) -> Iterator[RichTable]:
-    for view in MEMORY_METHODS.values():
-        rows: dict[str, dict[int, Text]] = {}
-        for comparison in summary.comparisons:
-            if comparison.view == view:
-                change = comparison.difference
-                text = f"{100 * change.mean:+.1f} ±{100 * change.half_width:.1f}"
-                cells = rows.setdefault(comparison.method, {})
-                cells[comparison.budget] = Text(text, style=_COLOURS[comparison.verdict])
-        rich = _grid(f"{view} against each method, points of all evidence", summary)
-        for method, cells in rows.items():
-            rich.add_row(method, *(cells.get(budget, Text("")) for budget in summary.budgets))
-        if rows:
-            yield rich
-
-
-def _honesty(summary: Summary) -> Text:
-    """Whether the memory kept to the budget: by its own count of the request, and by the prices that the others pay."""
-    above, refused = summary.overspent + summary.priced_above, summary.refused
+def honesty(totals: Totals) -> Text:
+    """Whether the memory kept to the budget: by its own count of the request, and by the common prices."""
+    above, refused = totals.overspent + totals.priced_above, totals.refused
     if above or refused:
-        said = (
-            f"Of {summary.contexts} contexts of the memory, {above} were over budget and {refused} could not be made."
-        )
+        said = f"Of {totals.contexts} contexts of the memory, {above} were over budget and {refused} could not be made."
         return Text(said, style="red")
-    said = f"All {summary.contexts} contexts of the memory kept within their budgets."
-    if summary.asked_again:
+    said = f"All {totals.contexts} contexts of the memory kept within their budgets."
+    if totals.asked_again:
         said += (
-            f" {summary.asked_again} were made again with less (at most {summary.largest_cut} tokens), because their"
+            f" {totals.asked_again} were made again with less (at most {totals.largest_cut} tokens), because their"
             " whole turns cost more by the prices that the other methods pay."
         )
     return Text(f"{said}\n", style="dim")
-
-
-def _grid(title: str, summary: Summary) -> RichTable:
-    return grid(title, "", numbers=[f"{budget:,}" for budget in summary.budgets])
-
-
-def _cells(shares: dict[int, Estimate], summary: Summary) -> list[str]:
-    return [_cell(shares.get(budget)) for budget in summary.budgets]
-
-
-def _cell(estimate: Estimate | None) -> str:
-    return "-" if estimate is None else f"{100 * estimate.mean:.1f} ±{100 * estimate.half_width:.1f}"
-
-
-def _percent(estimate: Estimate | None) -> str:
-    return "-" if estimate is None else f"{100 * estimate.mean:.1f}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.conversations import Conversation, Question, Sitting, Turn
 from langchain_tiered_memory.conversations.turns import spoken
-from langchain_tiered_memory.evaluation.baselines import PricedTurns, priced
+from langchain_tiered_memory.evaluation.measure import PricedTurns, priced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

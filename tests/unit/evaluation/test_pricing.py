@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.evaluation.baselines import Basket
+from benchmarks.simple_methods import Basket
 from tests.unit.evaluation.conversation_builders import priced_words
 
 TURNS = priced_words(["one two", "three"], ["four five six"])

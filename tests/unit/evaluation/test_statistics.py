@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.evaluation.summary import Bootstrap
+from benchmarks.evidence_summary import Bootstrap
 
 shares = st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=1, max_size=40)
 

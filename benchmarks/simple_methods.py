@@ -4,8 +4,7 @@ Each ranks the turns of a conversation for a question (or takes the latest) and 
 turn that no longer fits is passed over and the next one tried. They are strong: fusing stemmed BM25 with sentence
 vectors is what many memory products do.
 
-The prices are the same for every method. A turn costs the tokens of its line "speaker: text"; the first turn shown of a
-dated sitting also costs the line "[date]". Turns are whole or absent.
+The prices are the same for every method (`evaluation/measure.py`). Turns are whole or absent.
 """
 
 from __future__ import annotations
@@ -13,20 +12,24 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import snowballstemmer
 
+from langchain_tiered_memory.evaluation.measure import WINDOW, Outcome, countable, measure, outcome_of, priced
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from langchain_core.embeddings import Embeddings
     from numpy.typing import NDArray
 
     from langchain_tiered_memory.conversations import Conversation
+    from langchain_tiered_memory.evaluation.measure import Measured, PricedTurns
+    from langchain_tiered_memory.protocols import TokenCounter
 
     Order: TypeAlias = NDArray[np.intp]
     Scores: TypeAlias = NDArray[np.floating]
@@ -38,7 +41,6 @@ _FLOOR = 0.25
 """Share of the average weight that a term gets whose own would be negative."""
 Chosen: TypeAlias = dict[str, dict[int, frozenset[int]]]
 """Per method and budget, the indexes of the turns shown."""
-WINDOW: Final = "last-k window"
 HALF: Final = "half window, half fused"
 USER_ONLY: Final = "user turns only"
 """As `fused chunked`, but knowing that questions are about what the user said: reported, and nobody's target."""
@@ -59,61 +61,6 @@ _STOPWORDS = frozenset(
 _LATIN_WORD = re.compile(r"[a-z0-9]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _USERS = ("user", "human")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedTurns:
-    """A conversation as the methods see it: lines with prices, by index."""
-
-    conversation: str
-    ids: tuple[str, ...]
-    lines: tuple[str, ...]
-    """`speaker: text`."""
-    costs: tuple[int, ...]
-    """Tokens of each line."""
-    sittings: tuple[int, ...]
-    """Of each turn, the index of its sitting."""
-    header_costs: tuple[int, ...]
-    """Tokens of each sitting's date line."""
-    spans: tuple[tuple[int, int], ...]
-    """Of each sitting, its first turn and the one after its last."""
-    by_user: tuple[bool, ...]
-    """Whether a turn is by the user of an assistant (roles `user` and `human`)."""
-
-    @property
-    def tokens(self) -> int:
-        """The whole conversation's price."""
-        return sum(self.costs) + sum(self.header_costs)
-
-    def price(self, indexes: Collection[int]) -> int:
-        """What showing exactly these turns costs, with their date lines."""
-        return sum(self.costs[i] for i in indexes) + sum(
-            self.header_costs[s] for s in {self.sittings[i] for i in indexes}
-        )
-
-    def price_of(self, turn_ids: Collection[str]) -> int:
-        """What showing exactly the turns of these ids costs; ids of other things are free."""
-        return self.price([index for index, turn_id in enumerate(self.ids) if turn_id in turn_ids])
-
-
-def priced(conversation: Conversation, count_text: Callable[[str], int]) -> PricedTurns:
-    """`conversation` with prices by `count_text`."""
-    lines = tuple(f"{turn.speaker}: {turn.text}" for turn in conversation.turns)
-    sittings = tuple(turn.sitting for turn in conversation.turns)
-    starts = [0, *(index for index in range(1, len(sittings)) if sittings[index] != sittings[index - 1])]
-    bounds = dict(
-        zip((sittings[start] for start in starts), zip(starts, [*starts[1:], len(lines)], strict=True), strict=True)
-    )
-    return PricedTurns(
-        conversation=conversation.id,
-        ids=tuple(turn.id for turn in conversation.turns),
-        lines=lines,
-        costs=tuple(count_text(f"{line}\n") for line in lines),
-        sittings=sittings,
-        header_costs=tuple(count_text(f"[{sitting.date}]\n") for sitting in conversation.sittings),
-        spans=tuple(bounds.get(number, (0, 0)) for number in range(len(conversation.sittings))),
-        by_user=tuple(turn.speaker in _USERS for turn in conversation.turns),
-    )
 
 
 class Basket:
@@ -183,6 +130,10 @@ class Indexes:
     """What the methods search in one conversation."""
 
     turns: PricedTurns
+    spans: tuple[tuple[int, int], ...]
+    """Of each sitting, its first turn and the one after its last."""
+    by_user: tuple[bool, ...]
+    """Whether a turn is by the user of an assistant (roles `user` and `human`)."""
     words: Okapi
     stems: Okapi
     vectors: NDArray[np.float32] | None
@@ -197,6 +148,8 @@ def index_turns(turns: PricedTurns, embeddings: Embeddings | None) -> Indexes:
     chunks = [(index, chunk) for index, line in enumerate(turns.lines) for chunk in _chunks(line)]
     return Indexes(
         turns=turns,
+        spans=_spans(turns),
+        by_user=tuple(line.partition(": ")[0] in _USERS for line in turns.lines),
         words=Okapi([_words(line) or ["_"] for line in turns.lines]),
         stems=Okapi([_stems(line) or ["_"] for line in turns.lines]),
         vectors=embedded(embeddings, turns.lines) if embeddings else None,
@@ -205,17 +158,26 @@ def index_turns(turns: PricedTurns, embeddings: Embeddings | None) -> Indexes:
     )
 
 
+def _spans(turns: PricedTurns) -> tuple[tuple[int, int], ...]:
+    sittings = turns.sittings
+    starts = [0, *(index for index in range(1, len(sittings)) if sittings[index] != sittings[index - 1])]
+    bounds = dict(
+        zip((sittings[start] for start in starts), zip(starts, [*starts[1:], len(sittings)], strict=True), strict=True)
+    )
+    return tuple(bounds.get(number, (0, 0)) for number in range(len(turns.header_costs)))
+
+
 def choose(indexes: Indexes, question: str, budgets: Sequence[int], *, vector: Scores | None, seed: int) -> Chosen:
     """What each method shows for `question` within each of `budgets`, in tokens; `vector` is for the dense methods."""
     turns, size = indexes.turns, len(indexes.turns.ids)
 
     def filled(order: Iterable[int], *, neighbours: int = 0) -> Callable[[int], set[int]]:
-        return lambda budget: _fill(turns, order, Basket(turns, budget), neighbours=neighbours)
+        return lambda budget: _fill(indexes, order, Basket(turns, budget), neighbours=neighbours)
 
     stems = _hits(indexes.stems.scores(_stems(question)))
     methods: dict[str, Callable[[int], set[int]]] = {
         "random turns": filled(np.random.default_rng(seed).permutation(size)),
-        WINDOW: lambda budget: _window(turns, Basket(turns, budget)),
+        WINDOW: turns.window,
         "BM25": filled(_then_latest(_hits(indexes.words.scores(_words(question))), size)),
         "BM25 stemmed": filled(_then_latest(stems, size)),
     }
@@ -230,13 +192,13 @@ def choose(indexes: Indexes, question: str, budgets: Sequence[int], *, vector: S
             "fused": filled(fused),
             "fused ±1": filled(fused, neighbours=1),
             "fused ±2": filled(fused, neighbours=2),
-            "full sessions": lambda budget: _sessions(turns, fused_scores, Basket(turns, budget)),
+            "full sessions": lambda budget: _sessions(indexes, fused_scores, Basket(turns, budget)),
             "dense chunked": filled(chunks),
             "fused chunked": filled(fused_chunks),
-            HALF: lambda budget: _half_and_half(turns, fused, budget),
+            HALF: lambda budget: _half_and_half(indexes, fused, budget),
         }
-        if any(turns.by_user):
-            methods[USER_ONLY] = filled([index for index in fused_chunks if turns.by_user[index]])
+        if any(indexes.by_user):
+            methods[USER_ONLY] = filled([index for index in fused_chunks if indexes.by_user[index]])
     return {name: {budget: frozenset(fill(budget)) for budget in budgets} for name, fill in methods.items()}
 
 
@@ -264,13 +226,13 @@ def _then_latest(order: Order, size: int) -> list[int]:
     return hits + [index for index in range(size - 1, -1, -1) if index not in seen]
 
 
-def _fill(turns: PricedTurns, order: Iterable[int], basket: Basket, *, neighbours: int = 0) -> set[int]:
+def _fill(indexes: Indexes, order: Iterable[int], basket: Basket, *, neighbours: int = 0) -> set[int]:
     """Fill `basket` in `order`: each hit, then its neighbours in the same sitting, nearest first."""
     for rank, hit in enumerate(order):
         if rank == _TRIED or basket.left < _NOTHING_FITS:
             break
         index = int(hit)
-        first, stop = turns.spans[turns.sittings[index]]
+        first, stop = indexes.spans[indexes.turns.sittings[index]]
         basket.offer([index])
         for distance in range(1, neighbours + 1):
             for near in (index - distance, index + distance):
@@ -279,25 +241,18 @@ def _fill(turns: PricedTurns, order: Iterable[int], basket: Basket, *, neighbour
     return basket.taken
 
 
-def _window(turns: PricedTurns, basket: Basket) -> set[int]:
-    for index in range(len(turns.ids) - 1, -1, -1):
-        if not basket.offer([index]):
-            break
-    return basket.taken
-
-
-def _half_and_half(turns: PricedTurns, fused: Order, budget: int) -> set[int]:
-    basket = Basket(turns, budget // 2)
-    _window(turns, basket)
+def _half_and_half(indexes: Indexes, fused: Order, budget: int) -> set[int]:
+    basket = Basket(indexes.turns, budget // 2)
+    basket.offer(indexes.turns.window(budget // 2))
     basket.left += budget - budget // 2
-    return _fill(turns, fused, basket, neighbours=1)
+    return _fill(indexes, fused, basket, neighbours=1)
 
 
-def _sessions(turns: PricedTurns, scores: Scores, basket: Basket) -> set[int]:
+def _sessions(indexes: Indexes, scores: Scores, basket: Basket) -> set[int]:
     """Whole sittings, by their best turn."""
-    best = np.array([scores[first:stop].max() if stop > first else -1.0 for first, stop in turns.spans])
+    best = np.array([scores[first:stop].max() if stop > first else -1.0 for first, stop in indexes.spans])
     for sitting in _best_first(best):
-        basket.offer(range(*turns.spans[sitting]))
+        basket.offer(range(*indexes.spans[sitting]))
     return basket.taken
 
 
@@ -332,3 +287,25 @@ def _chunks(line: str) -> list[str]:
 def embedded(embeddings: Embeddings, texts: Sequence[str]) -> NDArray[np.float32]:
     """Unit vectors, rounded to half precision as in the published figures, so that near-ties fall the same way."""
     return np.array(embeddings.embed_documents(list(texts)), dtype=np.float32).astype(np.float16).astype(np.float32)
+
+
+def measured_beside(
+    conversation: Conversation, budgets: Sequence[int], *, counter: TokenCounter, embeddings: Embeddings | None
+) -> Measured:
+    """What `measure` finds, with the outcomes of the simple methods; without `embeddings` there are no dense ones."""
+    found = measure(conversation, budgets, counter=counter, embeddings=embeddings, on_step=lambda: None)
+    questions = countable(conversation)
+    if not questions:
+        return found
+    turns = priced(conversation, counter.count_text)
+    indexes = index_turns(turns, embeddings)
+    vectors = embedded(embeddings, [question.text for question in questions]) if embeddings else None
+    outcomes: list[Outcome] = []
+    for number, question in enumerate(questions):
+        vector = None if vectors is None else vectors[number]
+        for method, by_budget in choose(indexes, question.text, budgets, vector=vector, seed=number).items():
+            for budget, chosen in by_budget.items():
+                whole = frozenset(turns.ids[index] for index in chosen)
+                outcomes.append(outcome_of(turns, question, method, budget, whole))
+    ours = [one for one in found.outcomes if one.method != WINDOW]
+    return replace(found, outcomes=(*outcomes, *ours))

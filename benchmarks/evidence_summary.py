@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from langchain_tiered_memory.evaluation.baselines import HALF, USER_ONLY
+from benchmarks.simple_methods import HALF, USER_ONLY
 from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, Measured, Outcome
+from langchain_tiered_memory.evaluation.report import FIGURES, Figure, Totals, totals_of, value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,37 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-Figure: TypeAlias = Literal["all", "fraction", "any", "all_touched", "any_touched"]
-
-FIGURES: dict[Figure, str] = {
-    "all": "all evidence in the context",
-    "fraction": "share of the evidence in the context",
-    "any": "any evidence in the context",
-    "all_touched": "all evidence in the context, at least by a passage",
-    "any_touched": "any evidence in the context, at least by a passage",
-}
-"""What can be asked of an outcome. A turn counts where it is shown whole, unless the name says otherwise."""
 _Columns: TypeAlias = dict[tuple[str, int], dict[tuple[str, str], Outcome]]
 _RESAMPLES = 10_000
 _SEED = 20_240_229
 _LEVEL = (2.5, 97.5)
 _ROWS = 250
 """Resamples drawn at a time, to keep memory low on large sets."""
-
-
-def value(outcome: Outcome, figure: Figure) -> float:
-    """What `outcome` is worth by `figure`, 0 to 1."""
-    match figure:
-        case "all":
-            return float(outcome.whole == outcome.evidence)
-        case "fraction":
-            return outcome.whole / outcome.evidence
-        case "any":
-            return float(outcome.whole > 0)
-        case "all_touched":
-            return float(outcome.touched == outcome.evidence)
-        case "any_touched":
-            return float(outcome.touched > 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,36 +54,15 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Totals):
     """One group of conversations, added up."""
 
-    name: str
-    conversations: int
-    turns: int
-    tokens: int
-    questions: int
-    """In the totals: with resolved evidence, and not adversarial."""
-    left_out: dict[str, int]
-    """Reason to number of questions that are not in the totals."""
-    budgets: tuple[int, ...]
     methods: tuple[str, ...]
     overall: Table | None
     """`None` where no question counts."""
     categories: tuple[Table, ...]
     """Also of categories that are not in the totals."""
     comparisons: tuple[Comparison, ...]
-    contexts: int
-    """Of the memory."""
-    overspent: int
-    """Contexts of the memory that are larger than the budget, by its own count."""
-    priced_above: int
-    """Contexts whose whole turns cost more than the budget by the common prices, even when asked again with less."""
-    asked_again: int
-    """Contexts that were made again with less, because their whole turns cost more by the common prices."""
-    largest_cut: int
-    """The most that one of them was given less, in tokens."""
-    refused: int
-    """Contexts that the memory could not make within the budget."""
 
     def strongest(self, budget: int) -> str | None:
         """The best of the methods that a memory should be above, by `all`."""
@@ -128,33 +83,14 @@ def summarise(name: str, measured: Sequence[Measured]) -> Summary:
     outcomes = [outcome for one in measured for outcome in one.outcomes]
     counted = [outcome for outcome in outcomes if not outcome.adversarial]
     ours = [outcome for outcome in outcomes if outcome.method in MEMORY_METHODS.values()]
-    cuts = [outcome.budget - outcome.asked for outcome in ours if outcome.asked is not None]
-    overall = _table("overall", counted) if counted else None
-    adversarial = {(outcome.conversation, outcome.question) for outcome in outcomes if outcome.adversarial}
-    left_out: Counter[str] = Counter()
-    for one in measured:
-        left_out.update({reason: len(ids) for reason, ids in one.left_out.items()})
-    if adversarial:
-        left_out["adversarial"] = len(adversarial)
     categories = sorted({outcome.category for outcome in outcomes})
+    totals = totals_of(name, measured)
     return Summary(
-        name=name,
-        conversations=len(measured),
-        turns=sum(one.turns for one in measured),
-        tokens=sum(one.tokens for one in measured),
-        questions=overall.questions if overall else 0,
-        left_out=dict(left_out),
-        budgets=tuple(sorted({outcome.budget for outcome in outcomes})),
+        **{field: getattr(totals, field) for field in Totals.__slots__},
         methods=tuple(dict.fromkeys(outcome.method for outcome in [*ours, *outcomes])),
-        overall=overall,
+        overall=_table("overall", counted) if counted else None,
         categories=tuple(_table(name, [o for o in outcomes if o.category == name]) for name in categories),
         comparisons=tuple(_comparisons(counted)),
-        contexts=len(ours),
-        overspent=sum(outcome.overspent for outcome in ours),
-        priced_above=sum(outcome.excess > 0 for outcome in ours),
-        asked_again=sum(cut > 0 for cut in cuts),
-        largest_cut=max(cuts, default=0),
-        refused=sum(outcome.note is not None for outcome in ours),
     )
 
 

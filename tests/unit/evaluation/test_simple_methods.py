@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.evaluation.baselines import HALF, USER_ONLY, WINDOW, choose, embedded, index_turns, priced
+from benchmarks.simple_methods import HALF, USER_ONLY, choose, embedded, index_turns
+from langchain_tiered_memory.evaluation.measure import WINDOW, priced
 from tests.embedders import HashingEmbeddings
 from tests.unit.evaluation.conversation_builders import conversation, count_words, priced_words
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from langchain_core.embeddings import Embeddings
 
+from benchmarks.cached_vectors import CachedEmbeddings
 from langchain_tiered_memory.errors import StorageError
-from langchain_tiered_memory.evaluation.vectors import CachedEmbeddings
 from langchain_tiered_memory.models.embeddings import fingerprint_of
 
 
