@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich import box
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from benchmarks.evidence_summary import Summary, Table, is_rival
-from langchain_tiered_memory.cli.screen import grid
 from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS
 from langchain_tiered_memory.evaluation.report import FIGURES, Figure, heading, honesty
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import RenderableType
-    from rich.table import Table as RichTable
 
     from benchmarks.evidence_summary import Estimate
 
@@ -26,7 +26,7 @@ _TOUCHED: dict[Figure, Figure] = {"all": "all_touched", "any": "any_touched"}
 
 def renderables(summary: Summary) -> Iterator[RenderableType]:
     """What to print for one group of conversations, from top to bottom."""
-    yield heading(summary)
+    yield Text(f"\n{heading(summary)}")
     if summary.overall is None:
         yield Text("No question has evidence that can be looked for.", style="yellow")
         return
@@ -37,7 +37,7 @@ def renderables(summary: Summary) -> Iterator[RenderableType]:
         yield _figure_table(summary, summary.overall, figure)
     if len(summary.categories) > 1:
         yield _category_table(summary)
-    yield honesty(summary)
+    yield Text(f"{honesty(summary)}\n")
 
 
 def _figure_table(summary: Summary, table: Table, figure: Figure) -> RichTable:
@@ -96,7 +96,11 @@ def _comparison_tables(summary: Summary) -> Iterator[RichTable]:
 
 
 def _grid(title: str, summary: Summary) -> RichTable:
-    return grid(title, "", numbers=[f"{budget:,}" for budget in summary.budgets])
+    rich = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    rich.add_column("", overflow="fold")
+    for budget in summary.budgets:
+        rich.add_column(f"{budget:,}", justify="right", no_wrap=True)
+    return rich
 
 
 def _cells(shares: dict[int, Estimate], summary: Summary) -> list[str]:

@@ -8,14 +8,13 @@ from dataclasses import asdict
 from typing import Annotated, Literal
 
 import typer
-from rich.text import Text
 
 from langchain_tiered_memory.cli.care import say_gaps
-from langchain_tiered_memory.cli.context_view import account, content
+from langchain_tiered_memory.cli.context_view import show_context_of
 from langchain_tiered_memory.cli.opening import existing_session, open_memory
 from langchain_tiered_memory.cli.options import AsJson, Database, NoEmbeddings, ReadOnly, SessionId
-from langchain_tiered_memory.cli.screen import grid, out, print_json, say, short
-from langchain_tiered_memory.display.sheet import plural
+from langchain_tiered_memory.cli.screen import out, print_json, say, short, tell
+from langchain_tiered_memory.display.sheet import plural, table
 from langchain_tiered_memory.settings import Settings, SettingsName, TreeSettings
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.types.records import Verdict, utc
@@ -48,11 +47,8 @@ def ask(
         context = existing_session(memory, session).context(question, max_tokens=budget, view=view)
     if as_json:
         print_json(context)
-        return
-    console = out()
-    console.print(account(context))
-    for part in content(context, brief=brief):
-        console.print(part)
+    else:
+        show_context_of(context, brief=brief)
 
 
 def facts(
@@ -80,18 +76,18 @@ def facts(
         say("no fact matches" if question else "no facts yet", where=out())
         return
     count = plural(len(shown), "fact")
-    table = grid(f"the first {count}; -k shows more" if len(found) > most else count, "id")
-    for name in ("fact", "by", "since", "messages"):
-        table.add_column(name)
-    for fact in shown:
-        table.add_row(
+    rows = [
+        (
             short(fact.id),
-            Text(fact.text if fact.status == "active" else f"{fact.text} (superseded)"),
-            Text(fact.speaker or fact.by),
+            fact.text if fact.status == "active" else f"{fact.text} (superseded)",
+            fact.speaker or fact.by,
             f"{utc(fact.at):%Y-%m-%d}",
-            Text(", ".join(map(short, fact.message_ids))),
+            ", ".join(map(short, fact.message_ids)),
         )
-    out().print(table)
+        for fact in shown
+    ]
+    caption = f"the first {count}; -k shows more" if len(found) > most else count
+    tell(table(caption, ("id", "fact", "by", "since", "messages"), rows, most=most))
 
 
 def correct(
@@ -193,10 +189,13 @@ def policy(
         figures = {one: {"value": getattr(NUMBERS, one), **asdict(about)} for one, about in told().items()}
         print_json({"modes": columns, "ladder": LADDER, "numbers": figures})
         return
-    table = grid(f"{settings}, {max_tokens:,} tokens: the most of each section", "section", numbers=tuple(columns))
-    for row in columns["talk"]:
-        table.add_row(row.section, *(f"{column.row(row.section).tokens:,}" for column in columns.values()))
-    out().print(table)
+    tell(
+        table(
+            f"{settings}, {max_tokens:,} tokens: the most of each section",
+            ("section", *columns),
+            [(row.section, *(one.row(row.section).tokens for one in columns.values())) for row in columns["talk"]],
+        )
+    )
     lines: list[str] = []
     for row in columns["talk"]:
         way = f"gives way at step {row.gives_way}" if row.gives_way else "does not give way"
@@ -206,10 +205,15 @@ def policy(
     for line in lines:
         out().print(line, markup=False)
     if numbers:
-        listed = grid("numbers that no setting changes", "number", numbers=("value",))
-        for column in ("unit", "range", "origin"):
-            listed.add_column(column, overflow="fold")
-        for one, about in told().items():
-            origin = f"{about.origin} by {about.by}" if about.by else about.origin
-            listed.add_row(one, f"{getattr(NUMBERS, one):g}", about.unit, f"{about.least:g} to {about.most:g}", origin)
-        out().print(listed)
+        listed = [
+            (
+                one,
+                f"{getattr(NUMBERS, one):g}",
+                about.unit,
+                f"{about.least:g} to {about.most:g}",
+                f"{about.origin} by {about.by}" if about.by else about.origin,
+            )
+            for one, about in told().items()
+        ]
+        names = ("number", "value", "unit", "range", "origin")
+        tell(table("numbers that no setting changes", names, listed, most=len(listed)))

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,6 @@ import typer
 from rich.padding import Padding
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from langchain_tiered_memory.cli.opening import cover_of, existing_session, named_node, open_memory
@@ -25,18 +25,14 @@ from langchain_tiered_memory.cli.options import (
     given_key,
     reader,
 )
-from langchain_tiered_memory.cli.screen import err, far, grid, out, print_json, say, short, show, waiting
-from langchain_tiered_memory.display.sheet import plural
+from langchain_tiered_memory.cli.screen import err, far, out, print_json, say, short, show, tell, waiting
+from langchain_tiered_memory.display.sheet import Cell, moment, percent, plural, table
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.reports import MemoryStatus, SessionMetrics
-from langchain_tiered_memory.types.records import Entry, Summary, utc
+from langchain_tiered_memory.types.records import Entry, Summary
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import TieredMemory
-
-
-_UUID_CHARACTERS = 36
-"""Most session ids are at most this long, and are of no use broken in two; the table then fits 80 columns."""
 
 
 def inspect(
@@ -109,21 +105,16 @@ def doctor(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson
 
 
 def _show_sessions(metrics: Sequence[SessionMetrics]) -> None:
+    columns = ["session", "messages", "tokens", "summaries", "saves"]
+    rows: list[tuple[Cell, ...]] = []
+    for one in metrics:
+        levels = "+".join(str(level.summaries) for level in one.levels) or "0"
+        rows.append((one.session_id, one.messages, one.tokens, levels, percent(one.overall_ratio)))
     to_mend = [one.failed + one.degraded + one.stale for one in metrics]
-    numbers = ("messages", "tokens", "summaries", "cover\nsaves", *(("to\nmend",) if any(to_mend) else ()))
-    table = grid(plural(len(metrics), "session"), "session", numbers=numbers)
-    longest = max((len(one.session_id) for one in metrics), default=0)
-    table.columns[0].min_width = min(longest, _UUID_CHARACTERS)
-    for one, faulty in zip(metrics, to_mend, strict=True):
-        table.add_row(
-            Text(one.session_id),
-            f"{one.messages:,}",
-            f"{one.tokens:,}",
-            "+".join(str(level.summaries) for level in one.levels) or "0",
-            f"{one.overall_ratio:.0%}",
-            *([f"{faulty}"] if any(to_mend) else []),
-        )
-    out().print(table)
+    if any(to_mend):
+        columns.append("to mend")
+        rows = [(*row, count) for row, count in zip(rows, to_mend, strict=True)]
+    tell(table(plural(len(metrics), "session"), columns, rows, most=len(rows)))
 
 
 def _inspect_session(memory: "TieredMemory", session_id: str, *, as_json: bool) -> None:
@@ -131,15 +122,13 @@ def _inspect_session(memory: "TieredMemory", session_id: str, *, as_json: bool) 
     if as_json:
         print_json({"metrics": metrics, "cover": cover})
         return
-    show(metrics, as_json=False)
-    table = grid("what stands for the history", "summary", numbers=("level", "messages", "tokens"))
-    for name in ("from", "to"):
-        table.add_column(name)
-    for summary in cover:
-        span = (f"{utc(moment):%Y-%m-%d %H:%M}" for moment in (summary.first_at, summary.last_at))
-        table.add_row(short(summary.id), str(summary.level), f"{summary.entry_count:,}", f"{summary.tokens:,}", *span)
-    out().print()
-    out().print(table)
+    show(metrics)
+    rows = [
+        (short(one.id), one.level, one.entry_count, one.tokens, moment(one.first_at), moment(one.last_at))
+        for one in cover
+    ]
+    columns = ("summary", "level", "messages", "tokens", "from", "to")
+    tell(table("what stands for the history", columns, rows, most=len(rows)))
 
 
 def _inspect_node(memory: "TieredMemory", session_id: str, node: str, *, as_json: bool) -> None:
@@ -155,10 +144,9 @@ def _inspect_node(memory: "TieredMemory", session_id: str, node: str, *, as_json
 
 def _title(item: Summary | Entry) -> str:
     if isinstance(item, Entry):
-        return f"{item.id}  {item.name or item.role}  {utc(item.at):%Y-%m-%d %H:%M}"
-    span = f"{utc(item.first_at):%Y-%m-%d %H:%M} to {utc(item.last_at):%Y-%m-%d %H:%M}"
-    messages = plural(item.entry_count, "message")
-    return f"{short(item.id)}  level {item.level}, {item.strategy}, {messages}, {span}"
+        return f"{item.id}  {item.name or item.role}  {moment(item.at)}"
+    span = f"{moment(item.first_at)} to {moment(item.last_at)}"
+    return f"{short(item.id)}  level {item.level}, {item.strategy}, {plural(item.entry_count, 'message')}, {span}"
 
 
 def encrypt(
@@ -210,32 +198,7 @@ def status(
     """Show what embeds, counts and stores here, how many vectors there are, versions, and what is missing."""
     with open_memory(db, must_exist=True) as memory:
         found = memory.status()
-    if as_json:
-        print_json(found)
-        return
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in _rows(found, of_database=db is not None):
-        table.add_row(name, value)
-    out().print(table)
-    for gap in found.gaps:
-        say(_for_a_shell(gap), style="yellow", where=out())
-
-
-def _rows(status: MemoryStatus, *, of_database: bool) -> list[tuple[str, str]]:
-    rows = [
-        ("search", f"by words and by meaning ({status.embedder})" if status.embedder else "by words alone"),
-        ("token counts", f"{'estimated' if status.counts_are_estimates else 'exact for OpenAI'} ({status.counter})"),
-    ]
-    if of_database:
-        rows += [
-            ("database", status.database),
-            ("sessions", f"{status.sessions:,}"),
-            ("vectors", f"{status.vectors:,} of {status.passages:,} passages"),
-            ("Chroma", status.chroma or "not used"),
-        ]
-    return [*rows, ("versions", ", ".join(f"{name} {version}" for name, version in status.versions.items()))]
+    show(found if as_json else replace(found, gaps=tuple(map(_for_a_shell, found.gaps))), as_json=as_json)
 
 
 def say_gaps(status: MemoryStatus) -> None:

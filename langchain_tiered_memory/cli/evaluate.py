@@ -13,7 +13,7 @@ from langchain_tiered_memory.cli.care import say_gaps
 from langchain_tiered_memory.cli.context_view import show_replay
 from langchain_tiered_memory.cli.opening import open_memory, priced_settings
 from langchain_tiered_memory.cli.options import AsJson, Model, NoEmbeddings
-from langchain_tiered_memory.cli.screen import out, print_json, progress, say
+from langchain_tiered_memory.cli.screen import print_json, progress, say, tell
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 
@@ -58,7 +58,7 @@ def evaluate(
     the file does not have, or about things that were never said are listed and left out of the totals.
     """
     from langchain_tiered_memory.evaluation.measure import measure, steps_of  # noqa: PLC0415 - slow to import, as are the next
-    from langchain_tiered_memory.evaluation.report import added_up, renderables  # noqa: PLC0415
+    from langchain_tiered_memory.evaluation.report import added_up, blocks_of  # noqa: PLC0415
     from langchain_tiered_memory.models.embeddings import resolve_embeddings  # noqa: PLC0415
 
     wanted, groups = _numbers(budgets), read_groups(paths or [])
@@ -81,8 +81,7 @@ def evaluate(
                         )
         found.append(added_up(name, measured))
         if not as_json:
-            for part in renderables(found[-1]):
-                out().print(part)
+            tell(*blocks_of(found[-1]))
     if as_json:
         print_json({"counter": counter.fingerprint, "groups": found})
 

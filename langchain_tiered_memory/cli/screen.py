@@ -8,7 +8,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, is_dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from rich import box
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -21,15 +20,16 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
+from langchain_tiered_memory.display.as_text import blocks_as_text
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from langchain_tiered_memory.display.sheet import Block
     from langchain_tiered_memory.display.shown import Shown
     from langchain_tiered_memory.reports import Progress as How
 
@@ -68,12 +68,17 @@ def print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n")
 
 
-def show(value: Shown, *, as_json: bool) -> None:
+def show(value: Shown, *, as_json: bool = False) -> None:
     """A value as it shows itself in a terminal, without the name of its class, or as JSON."""
     if as_json:
         print_json(value)
     else:
         out().print(Text(str(value).removeprefix(f"{type(value).__name__} ")), soft_wrap=True)
+
+
+def tell(*blocks: Block) -> None:
+    """Tables and the like, laid out as values show them."""
+    out().print(Text(f"\n{blocks_as_text(blocks)}"), soft_wrap=True)
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - anything that JSON has
@@ -139,15 +144,6 @@ def _bar(description: str, total: int | None, *, is_drawn: bool = True) -> Itera
     console = err()
     with Progress(*columns, console=console, transient=True, disable=not (is_drawn and console.is_terminal)) as bar:
         yield bar, bar.add_task(description, total=total)
-
-
-def grid(title: str | Text, first: str, *, numbers: Sequence[str] = ()) -> Table:
-    """An empty table: a column of names, then columns of numbers."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
 
 
 def duration(seconds: float) -> str:

@@ -31,7 +31,7 @@ from langchain_tiered_memory.display.sheet import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 WIDTH = 80
@@ -44,19 +44,27 @@ _LINES_SHOWN = 60
 
 def as_text(sheet: Sheet) -> str:
     """Lines of at most 80 columns, without an empty one at the end."""
+    head = _printed([_said(f"{sheet.kind} {sheet.about}".lstrip()), *(_indented(note) for note in sheet.notes)])
+    return "\n\n".join([head, *([blocks_as_text(sheet.blocks)] if sheet.blocks else [])]).rstrip()
+
+
+def blocks_as_text(blocks: Iterable[Block]) -> str:
+    """The same of blocks alone."""
+    return _printed(one for block in blocks for line in _block(block) for one in (line, ""))
+
+
+def _printed(parts: Iterable[RenderableType]) -> str:
     to = io.StringIO()
     console = Console(
         file=to, width=WIDTH, color_system=None, force_terminal=False, force_jupyter=False, highlight=False, emoji=False
     )
-    console.print(_said(f"{sheet.kind} {sheet.about}"))
-    for note in sheet.notes:
-        console.print(Padding(_said(note), (0, 0, 0, 2)))
-    for block in sheet.blocks:
-        for line in _block(block):
-            console.print()
-            console.print(line)
-    lines = "\n".join(line.rstrip() for line in to.getvalue().rstrip().split("\n"))
-    return _GAP.sub("\n\n", lines)
+    for part in parts:
+        console.print(part)
+    return _GAP.sub("\n\n", "\n".join(line.rstrip() for line in to.getvalue().rstrip().split("\n")))
+
+
+def _indented(text: str) -> Padding:
+    return Padding(_said(text), (0, 0, 0, 2))
 
 
 def _said(text: str) -> Text:

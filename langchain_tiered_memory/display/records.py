@@ -231,11 +231,12 @@ def doctor_report(one: DoctorReport) -> Sheet:
 
 def status(one: MemoryStatus) -> Sheet:
     """What a memory is made of here, and what it lacks."""
-    by = f"words and meaning ({one.embedder}, {one.vectors:,} vectors)" if one.embedder else "words"
+    vectors = f"{one.vectors:,} vectors in {one.chroma}" if one.chroma else f"{one.vectors:,} vectors"
+    by = f"words and meaning ({one.embedder}, {vectors})" if one.embedder else "words alone"
     return Sheet(
         about=f"{one.database}, {plural(one.sessions, 'session')}",
         notes=(
-            f"searches {one.passages:,} passages by {by}",
+            f"searches {plural(one.passages, 'passage')} by {by}",
             f"counts with {one.counter}{' (an estimate)' if one.counts_are_estimates else ''}",
             *one.gaps,
         ),

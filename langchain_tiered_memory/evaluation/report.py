@@ -1,4 +1,4 @@
-"""Adds up what `measure` noted, and shows it on a terminal."""
+"""Adds up what `measure` noted, and says how it is shown."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from rich.markup import escape
-from rich.text import Text
-
-from langchain_tiered_memory.cli.screen import grid
+from langchain_tiered_memory.display.sheet import Words, plural, table
 from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, WINDOW, Measured, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rich.console import RenderableType
-    from rich.table import Table
+    from langchain_tiered_memory.display.sheet import Block
 
 Figure: TypeAlias = Literal["all", "fraction", "any", "all_touched", "any_touched"]
 
@@ -153,63 +149,52 @@ def _shares(columns: Mapping[tuple[str, int], Sequence[Outcome]], figure: Figure
     return found
 
 
-def renderables(evidence: Evidence) -> Iterator[RenderableType]:
-    """What to print for one group of conversations, from top to bottom."""
-    yield heading(evidence)
+def blocks_of(evidence: Evidence) -> Iterator[Block]:
+    """What to tell of one group of conversations, from top to bottom."""
+    yield Words(text=heading(evidence))
     if not evidence.questions:
-        yield Text("No question has evidence that can be looked for.", style="yellow")
+        yield Words(text="No question has evidence that can be looked for.")
         return
     for figure, title in FIGURES.items():
-        yield _table(evidence, title, evidence.shares[_OVERALL][figure])
-    yield _table(
-        evidence,
-        "points of all evidence above the window",
-        {
-            view: {budget: f"{100 * mean:+.1f} ±{100 * half:.1f}" for budget, (mean, half) in by_budget.items()}
-            for view, by_budget in evidence.above_window.items()
-        },
-        unit="",
-    )
-    if len(evidence.shares) > 2:  # noqa: PLR2004 - the totals, and one category that says the same
-        recall = MEMORY_METHODS["recall"]
-        by_category = {of: found["all"][recall] for of, found in evidence.shares.items() if of != _OVERALL}
-        yield _table(evidence, f"{FIGURES['all']}, {recall}", by_category)
-    yield honesty(evidence)
+        yield _table(evidence, f"{title}, %", _percent(evidence.shares[_OVERALL][figure]))
+    above = {
+        view: {budget: f"{100 * mean:+.1f} ±{100 * half:.1f}" for budget, (mean, half) in by_budget.items()}
+        for view, by_budget in evidence.above_window.items()
+    }
+    yield _table(evidence, "points of all evidence above the window", above)
+    recall = MEMORY_METHODS["recall"]
+    by_category = {of: found["all"][recall] for of, found in evidence.shares.items() if of != _OVERALL}
+    if len(by_category) > 1:
+        yield _table(evidence, f"{FIGURES['all']}, {recall}, %", _percent(by_category))
+    yield Words(text=honesty(evidence))
 
 
-def _table(
-    evidence: Evidence, title: str, rows: Mapping[str, Mapping[int, float | str]], *, unit: str = ", %"
-) -> Table:
-    table = grid(f"{title}{unit}", "", numbers=[f"{budget:,}" for budget in evidence.budgets])
-    for name, cells in rows.items():
-        shown = (cells[budget] for budget in evidence.budgets)
-        table.add_row(name, *(one if isinstance(one, str) else f"{100 * one:.1f}" for one in shown))
-    return table
+def _percent(shares: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, str]]:
+    return {name: {budget: f"{100 * share:.1f}" for budget, share in row.items()} for name, row in shares.items()}
 
 
-def heading(totals: Totals) -> Text:
+def _table(evidence: Evidence, title: str, rows: Mapping[str, Mapping[int, str]]) -> Block:
+    named = [(name, *(row[budget] for budget in evidence.budgets)) for name, row in rows.items()]
+    return table(title, ("", *(f"{budget:,}" for budget in evidence.budgets)), named)
+
+
+def heading(totals: Totals) -> str:
     """What was measured."""
-    parts = [
-        f"{totals.conversations} conversation{'s' * (totals.conversations != 1)}",
-        f"{totals.turns:,} turns",
-        f"{totals.tokens:,} tokens",
-        f"{totals.questions} questions",
-    ]
+    counts = ((totals.conversations, "conversation"), (totals.turns, "turn"), (totals.tokens, "token"))
+    parts = [plural(count, noun) for count, noun in (*counts, (totals.questions, "question"))]
     out = ", ".join(f"{count} {reason}" for reason, count in totals.left_out.items())
-    left_out = f" [dim](not in the totals: {out})[/dim]" if out else ""
-    return Text.from_markup(f"\n[bold]{escape(totals.name)}[/bold]  {', '.join(parts)}{left_out}")
+    return f"{totals.name}: {', '.join(parts)}{f' (not in the totals: {out})' if out else ''}"
 
 
-def honesty(totals: Totals) -> Text:
+def honesty(totals: Totals) -> str:
     """Whether the memory kept to the budget: by its own count of the request, and by the common prices."""
     above, refused = totals.overspent + totals.priced_above, totals.refused
     if above or refused:
-        said = f"Of {totals.contexts} contexts of the memory, {above} were over budget and {refused} could not be made."
-        return Text(said, style="red")
+        return f"Of {totals.contexts} contexts of the memory, {above} were over budget and {refused} could not be made."
     said = f"All {totals.contexts} contexts of the memory kept within their budgets."
     if totals.asked_again:
         said += (
             f" {totals.asked_again} were made again with less (at most {totals.largest_cut} tokens), because their"
             " whole turns cost more by the prices that the other methods pay."
         )
-    return Text(f"{said}\n", style="dim")
+    return said

@@ -6,8 +6,9 @@ from benchmarks import evidence_tables
 from benchmarks.evidence_summary import as_json, is_rival, summarise
 from benchmarks.simple_methods import measured_beside
 from langchain_tiered_memory.conversations import Conversation
+from langchain_tiered_memory.display.as_text import blocks_as_text
 from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, WINDOW, Measured, measure, steps_of
-from langchain_tiered_memory.evaluation.report import added_up, renderables, value
+from langchain_tiered_memory.evaluation.report import added_up, blocks_of, value
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from tests.unit.evaluation.conversation_builders import conversation, question
 
@@ -107,11 +108,9 @@ def test_what_was_measured_can_be_printed_and_written_as_json() -> None:
     assert "memory, recall view" in shown.get()
     assert "BM25" in shown.get()
     assert json.loads(json.dumps(as_json(summary)))["questions"] == 2
-    with console.capture() as shown:
-        for part in renderables(added_up("group", [measured()])):
-            console.print(part)
-    assert "memory, recall view" in shown.get()
-    assert "+100.0 ±0.0" in shown.get()
+    told = blocks_as_text(blocks_of(added_up("group", [measured()])))
+    assert "memory, recall view" in told
+    assert "+100.0 ±0.0" in told
 
 
 def test_a_group_without_countable_questions_says_so() -> None:
@@ -123,7 +122,7 @@ def test_a_group_without_countable_questions_says_so() -> None:
         on_step=lambda: None,
     )
     assert summarise("group", [found]).overall is None
-    assert "No question" in "".join(str(part) for part in renderables(added_up("group", [found])))
+    assert "No question" in blocks_as_text(blocks_of(added_up("group", [found])))
 
 
 def test_the_turns_that_the_memory_shows_whole_also_fit_by_the_common_prices() -> None:
