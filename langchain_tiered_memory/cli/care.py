@@ -32,7 +32,7 @@ from langchain_tiered_memory.reports import MemoryStatus, SessionMetrics
 from langchain_tiered_memory.types.records import Entry, Summary
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.memory import Session
 
 
 def inspect(
@@ -61,11 +61,11 @@ def inspect(
             else:
                 _show_sessions(metrics)
             return
-        session = existing_session(memory, session).session_id
+        handle = existing_session(memory, session)
         if node is not None:
-            _inspect_node(memory, session, node, as_json=as_json)
+            _inspect_node(handle, node, as_json=as_json)
         else:
-            _inspect_session(memory, session, as_json=as_json)
+            _inspect_session(handle, as_json=as_json)
 
 
 def verify(
@@ -117,8 +117,8 @@ def _show_sessions(metrics: Sequence[SessionMetrics]) -> None:
     tell(table(plural(len(metrics), "session"), columns, rows, most=len(rows)))
 
 
-def _inspect_session(memory: "TieredMemory", session_id: str, *, as_json: bool) -> None:
-    metrics, cover = memory.session(session_id).metrics(), cover_of(memory, session_id)
+def _inspect_session(session: "Session", *, as_json: bool) -> None:
+    metrics, cover = session.metrics(), cover_of(session)
     if as_json:
         print_json({"metrics": metrics, "cover": cover})
         return
@@ -131,8 +131,8 @@ def _inspect_session(memory: "TieredMemory", session_id: str, *, as_json: bool) 
     tell(table("what stands for the history", columns, rows, most=len(rows)))
 
 
-def _inspect_node(memory: "TieredMemory", session_id: str, node: str, *, as_json: bool) -> None:
-    summary, sources = named_node(memory, session_id, node)
+def _inspect_node(session: "Session", node: str, *, as_json: bool) -> None:
+    summary, sources = named_node(session, node)
     if as_json:
         print_json({"summary": summary, "sources": sources})
         return

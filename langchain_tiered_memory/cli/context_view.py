@@ -80,7 +80,7 @@ def show_replay(report: ReplayReport, *, show_context: bool, price_in: float | N
         ("the whole history", report.full_per_call, report.largest_history, report.full_tokens),
     )
     steps = (("adding a message", report.adding), ("assembling a context", report.assembling))
-    times = [(name, *map(duration, (one.median_seconds, one.p95_seconds, one.total_seconds))) for name, one in steps]
+    times = [(name, *map(duration, (one.p50, one.p95, one.mean * one.count))) for name, one in steps]
     show(report.metrics)
     tell(
         table(

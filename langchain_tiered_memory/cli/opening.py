@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from langchain_tiered_memory.memory import Session, TieredMemory
-    from langchain_tiered_memory.runtime import SqlStore
-    from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
+    from langchain_tiered_memory.types.records import Entry, Summary
 
+_PAGE = 500
 _ROOTS = 1000
 """More top summaries than a session of millions of messages has."""
 
@@ -84,34 +85,26 @@ def _listed(names: list[str]) -> str:
     return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")  # noqa: PLR2004 - enough for one line
 
 
-def entries_of(memory: TieredMemory, session_id: str) -> Iterator[Entry]:
-    """Every message of a session in order, all tracks.
-
-    Raises:
-        NotFoundError: when there is no such session.
-    """
-    store, ref = _place(memory, session_id)
-    for page in store.inspection.entry_pages(ref):
+def entries_of(session: Session) -> Iterator[Entry]:
+    """Every message of a session in order, all tracks."""
+    after = 0
+    while page := session.entries(after=after, limit=_PAGE):
         yield from page
+        after = page[-1].seq
 
 
-def message_ids_of(memory: TieredMemory, session_id: str, given: Sequence[str]) -> tuple[str, ...]:
+def message_ids_of(session: Session, given: Sequence[str]) -> tuple[str, ...]:
     """The ids of a session's messages that were given whole, or by a beginning that no other shares."""
-    store, ref = _place(memory, session_id)
-    whole = {entry.id for entry in store.transcript.by_id(ref, given)}
-    if whole.issuperset(given):
-        return tuple(given)
-    ids = {entry.id for page in store.inspection.entry_pages(ref) for entry in page}
-    beginning = {one: sorted(found for found in ids if found.startswith(one)) for one in given if one not in whole}
-    missing = sorted(one for one, found in beginning.items() if not found)
-    if missing:
-        msg = f"the session {session_id!r} has no message {', '.join(map(repr, missing))}"
-        raise NotFoundError(msg)
-    for one, found in beginning.items():
-        if len(found) > 1:
-            msg = f"{len(found)} messages of the session {session_id!r} begin with {one!r}: {_listed(found)}"
+    store, ref = session.core.found()
+    found: list[str] = []
+    for one in given:
+        ids = {entry.id for entry in store.transcript.by_prefix(ref, one)} if ref is not None else set()
+        if len(ids) != 1:
+            what = f"has no message {one!r}" if not ids else f"has more than one message that begins with {one!r}"
+            msg = f"the session {session.session_id!r} {what}"
             raise NotFoundError(msg)
-    return tuple(one if one in whole else beginning[one][0] for one in given)
+        found += ids
+    return tuple(found)
 
 
 def has_vectors(memory: TieredMemory) -> bool:
@@ -119,17 +112,13 @@ def has_vectors(memory: TieredMemory) -> bool:
     return memory.core.runtime.store.vector_queue.embedder() is not None
 
 
-def cover_of(memory: TieredMemory, session_id: str) -> list[Summary]:
-    """The highest summaries of a session, in order: what stands for its history.
-
-    Raises:
-        NotFoundError: when there is no such session.
-    """
-    store, ref = _place(memory, session_id)
-    return store.tree.roots(ref, limit=_ROOTS)
+def cover_of(session: Session) -> list[Summary]:
+    """The highest summaries of a session, in order: what stands for its history."""
+    store, ref = session.core.found()
+    return store.tree.roots(ref, limit=_ROOTS) if ref is not None else []
 
 
-def named_node(memory: TieredMemory, session_id: str, name: str) -> tuple[Summary | None, list[Summary | Entry]]:
+def named_node(session: Session, name: str) -> tuple[Summary | None, list[Summary | Entry]]:
     """A summary with its sources, named as for `Session.expand`; no summary where a message, or several, are named so.
 
     Raises:
@@ -137,18 +126,8 @@ def named_node(memory: TieredMemory, session_id: str, name: str) -> tuple[Summar
     """
     from langchain_tiered_memory.recall.search import summary_named  # noqa: PLC0415 - slow to import
 
-    handle = memory.session(session_id)
-    found = handle.expand(name)
-    try:
-        return summary_named(memory.core.runtime, session_id, name, track=handle.track, alone=False), found
-    except (NotFoundError, InvalidInputError):
-        return None, found
-
-
-def _place(memory: TieredMemory, session_id: str) -> tuple[SqlStore, SessionRef]:
-    store = memory.core.runtime.store
-    ref = store.transcript.find(session_id)
-    if ref is None:
-        msg = f"there is no session {session_id!r} in this database"
-        raise NotFoundError(msg)
-    return store, ref
+    found = session.expand(name)
+    with suppress(NotFoundError, InvalidInputError):
+        runtime = session.core.checked
+        return summary_named(runtime, session.session_id, name, track=session.track, alone=False), found
+    return None, found

@@ -41,7 +41,7 @@ def export(
         count = 0
         with written(to) as file, progress("exporting", len(wanted), is_drawn=not file.isatty()) as step:
             for session in wanted:
-                for entry in entries_of(memory, session.session_id):
+                for entry in entries_of(session):
                     file.write(export_line(session.session_id, entry) + "\n")
                     count += 1
                 step()
@@ -129,8 +129,8 @@ def forget(
     with open_memory(db, no_embeddings=True, must_exist=True) as memory:  # whole names, before anybody is asked
         is_searched = has_vectors(memory)
         if session is not None:
-            session = existing_session(memory, session).session_id
-            message_ids = message_ids_of(memory, session, message or ())
+            handle = existing_session(memory, session)
+            session, message_ids = handle.session_id, message_ids_of(handle, message or ())
         elif not memory.sessions(user=user):
             msg = f"there is no session of the user {user!r} in this database"
             raise NotFoundError(msg)

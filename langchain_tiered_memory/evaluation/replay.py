@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage
+
+from langchain_tiered_memory.runs.files.monitor import timing_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,16 +18,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.reports import SessionMetrics
     from langchain_tiered_memory.types.contexts import Context
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Durations:
-    """Times of a repeated step."""
-
-    count: int
-    median_seconds: float
-    p95_seconds: float
-    total_seconds: float
+    from langchain_tiered_memory.types.files import Timing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +39,8 @@ class ReplayReport:
     largest_context: int
     largest_history: int
     """Tokens of the whole history at the last call."""
-    adding: Durations
-    assembling: Durations
+    adding: Timing
+    assembling: Timing
     finishing_seconds: float
     """Making the summaries and vectors that were still waiting at the end."""
     metrics: SessionMetrics
@@ -119,19 +111,9 @@ def replay(
         full_tokens=full,
         largest_context=largest,
         largest_history=longest,
-        adding=_durations(adding),
-        assembling=_durations(assembling),
+        adding=timing_of(len(adding), adding),
+        assembling=timing_of(len(assembling), assembling),
         finishing_seconds=finishing_seconds,
         metrics=session.metrics(),
         last_context=context,
-    )
-
-
-def _durations(seconds: Sequence[float]) -> Durations:
-    ranked = sorted(seconds) or [0.0]
-    return Durations(
-        count=len(seconds),
-        median_seconds=statistics.median(ranked),
-        p95_seconds=ranked[min(len(ranked) - 1, int(0.95 * len(ranked)))],
-        total_seconds=sum(ranked),
     )

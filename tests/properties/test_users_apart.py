@@ -15,7 +15,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from opentelemetry import trace
 
 from langchain_tiered_memory import OtherSessions, TieredStore
-from langchain_tiered_memory.cli.opening import entries_of
 from langchain_tiered_memory.conversations.importing import export_line
 from langchain_tiered_memory.integrations.tools import memory_tools
 from langchain_tiered_memory.types.arguments import Scope
@@ -126,7 +125,7 @@ def seen_by_ann(memory: Any) -> list[Any]:
         seen.append(_CHANCE.sub("", own.page()))  # before anything that takes a time
         own.checkpoint()
         own.flush()
-        seen.append([export_line(name, entry) for entry in entries_of(memory, name)])
+        seen.append([export_line(name, entry) for entry in memory.session(name).entries()])
         for query in QUERIES:
             seen.append([replace(hit, id="") if hit.level else hit for hit in own.search(query, k=50)])
             found = memory_tools(memory)[0].invoke({"query": query, "limit": 50}, thread(name, user_id="ann"))

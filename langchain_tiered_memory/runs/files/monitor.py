@@ -19,7 +19,7 @@ from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.files import ContextSize, RunAlert, RunReport, Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from langchain_tiered_memory.reports import Event
 
@@ -50,8 +50,9 @@ _MOST_ALERTS = 100
 """The newest, of one process and of all of them."""
 
 
-def _timing(count: int, ranked: Sequence[float]) -> Timing:
-    """Mean and percentiles (nearest rank)."""
+def timing_of(count: int, seconds: Iterable[float]) -> Timing:
+    """Mean and percentiles (nearest rank) of the last times that something was done; zeros where it never was."""
+    ranked = sorted(seconds) or [0.0]
     p50, p95, p99 = (ranked[min(int(share * len(ranked)), len(ranked) - 1)] for share in (0.5, 0.95, 0.99))
     mean = sum(ranked) / len(ranked)
     return Timing(count=count, mean=mean, p50=p50, p95=p95, p99=p99, largest=ranked[-1])
@@ -124,7 +125,7 @@ class Monitor:
     def timings(self) -> dict[str, Timing]:
         """By what was timed."""
         with self._lock:
-            return {name: _timing(self._counts[name], sorted(last)) for name, last in sorted(self._last.items())}
+            return {name: timing_of(self._counts[name], last) for name, last in sorted(self._last.items())}
 
     def alerts(self) -> tuple[RunAlert, ...]:
         """The last ones, oldest first."""
