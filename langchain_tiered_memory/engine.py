@@ -21,8 +21,7 @@ from langchain_tiered_memory.driver import Flow, each_step, pause
 from langchain_tiered_memory.errors import ArgumentError, ClosedError, MixedOwnersError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.forget import forget_sessions, resume_removals
-from langchain_tiered_memory.maintenance.repair import doctor, rebuild_index
-from langchain_tiered_memory.maintenance.verify import verify
+from langchain_tiered_memory.maintenance.verify import doctor, rebuild_index, verify
 from langchain_tiered_memory.maintenance.worker import Greeted, Worker, flush
 from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.surroundings import announce, read_status

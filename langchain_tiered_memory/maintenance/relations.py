@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Table, and_, func, insert, select, update
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
-from langchain_tiered_memory.maintenance import message_relations, run_relations, summary_relations
+from langchain_tiered_memory.maintenance import derived_relations, message_relations
 from langchain_tiered_memory.maintenance.remedies import (
     PAGE,
     Discarding,
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 _OF_A_SESSION = tuple(table for table in schema.metadata.sorted_tables if "session_key" in table.c)
 _CHECKS = (
     message_relations.of_the_session,
-    summary_relations.of_summaries,
-    summary_relations.of_facts,
-    run_relations.of_the_run,
-    run_relations.of_checkpoints,
-    run_relations.of_files,
-    run_relations.of_kept_files,
+    derived_relations.of_summaries,
+    derived_relations.of_facts,
+    derived_relations.of_the_run,
+    derived_relations.of_checkpoints,
+    derived_relations.of_files,
+    derived_relations.of_kept_files,
     message_relations.of_messages,
-    summary_relations.of_plans,
-    run_relations.of_outcomes,
+    derived_relations.of_plans,
+    derived_relations.of_outcomes,
 )
 """What one session's rows say of each other, in the order in which it is told."""
 
