@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from contextlib import contextmanager
@@ -56,49 +57,29 @@ class Server(Connection):
         self._headers = dict(headers or {})
         self._timeout_seconds = timeout_seconds
         self._silent_since: float | None = None
-        self._last_refusal = float("-inf")
         self.place = f"the server {self._url}"
         self.remedy = "start it again (`chroma run`); what is missing is added by the next flush()"
 
     @contextmanager
     def writing(self) -> Iterator[ClientAPI]:
-        """The client; nothing native runs here, so a fork may come at any time."""
+        """The client, after a sign of life where the server was silent; nothing native runs, so a fork may come."""
+        since, now = self._silent_since, time.monotonic()
+        is_lately = since is not None and now - since < _SILENT_SECONDS
+        unanswered = httpx.TimeoutException if since is None else httpx.TransportError
         try:
-            yield self._asked()
-        except (httpx.TimeoutException, TimeoutError) as error:
-            self._silent_since = time.monotonic()
-            msg = f"{self.place} gave no answer within {self._timeout_seconds:g} s; {self.remedy}"
+            if since is not None:
+                self._heartbeat(min(_SIGN_OF_LIFE_SECONDS if is_lately else math.inf, self._timeout_seconds))
+                self._silent_since = None
+            yield self._connected()
+        except (unanswered, TimeoutError) as error:
+            self._silent_since = since if is_lately else time.monotonic()
+            said = f"gave no answer within {self._timeout_seconds:g} s" if since is None else "stays silent"
+            msg = f"{self.place} {said}; {self.remedy}"
             raise IndexUnavailableError(msg, is_silent=True) from error
 
     def compact(self) -> tuple[str, ...]:
         """Nothing: a server's files are out of reach."""
         return (f"files of {self.place}",)
-
-    def _asked(self) -> ClientAPI:
-        """The client, after a sign of life where the server was silent lately."""
-        came_at = time.monotonic()
-        with self._connecting:
-            if self._silent_since is not None:
-                self._await_sign_of_life(came_at)
-            if self._client is None:
-                self._client = self._connect()
-            return self._client
-
-    def _await_sign_of_life(self, came_at: float) -> None:
-        is_lately = time.monotonic() - self._silent_since < _SILENT_SECONDS if self._silent_since else False
-        limit = min(_SIGN_OF_LIFE_SECONDS, self._timeout_seconds) if is_lately else self._timeout_seconds
-        try:
-            # Of those who waited here together one asks, and all take its answer.
-            if self._last_refusal < came_at:
-                self._heartbeat(limit)
-                self._silent_since = None
-                return
-        except httpx.TransportError:
-            self._last_refusal = time.monotonic()
-            if not is_lately:
-                self._silent_since = self._last_refusal
-        msg = f"{self.place} stays silent: {self.remedy}"
-        raise IndexUnavailableError(msg, is_silent=True)
 
     def _heartbeat(self, limit_seconds: float) -> None:
         url = f"{self._url}/api/v2/heartbeat"
