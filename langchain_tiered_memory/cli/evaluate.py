@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from langchain_tiered_memory.cli.ask import show_context_of
 from langchain_tiered_memory.cli.care import say_gaps
-from langchain_tiered_memory.cli.context_view import show_replay
 from langchain_tiered_memory.cli.opening import open_memory, priced_settings
 from langchain_tiered_memory.cli.options import AsJson, Model, NoEmbeddings
-from langchain_tiered_memory.cli.screen import print_json, progress, say, tell
+from langchain_tiered_memory.cli.screen import duration, print_json, progress, say, show, tell
+from langchain_tiered_memory.display.sheet import plural, table
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.conversations import Conversation
     from langchain_tiered_memory.evaluation.measure import Measured
+    from langchain_tiered_memory.evaluation.replay import ReplayReport
     from langchain_tiered_memory.evaluation.report import Evidence
     from langchain_tiered_memory.protocols import TokenCounter
 
@@ -201,9 +203,34 @@ def replay(
     if as_json:
         print_json(report)
         return
-    show_replay(report, show_context=not no_context, price_in=price_in)
+    _show_replay(report, show_context=not no_context, price_in=price_in)
     if db is None:
         say("To keep it and look inside: tiered-memory replay --db memory.db", style="dim")
     else:
         ask = f'tiered-memory ask {shlex.quote(db)} {shlex.quote(report.session)} "..."'
         say(f"To ask it something: {ask}", style="dim")
+
+
+def _show_replay(report: "ReplayReport", *, show_context: bool, price_in: float | None) -> None:
+    of_money = ("money",) if price_in is not None else ()
+    sent = (
+        (f"contexts of at most {report.budget:,}", report.sent_per_call, report.largest_context, report.sent_tokens),
+        ("the whole history", report.full_per_call, report.largest_history, report.full_tokens),
+    )
+    steps = (("adding a message", report.adding), ("assembling a context", report.assembling))
+    times = [(name, *map(duration, (one.p50, one.p95, one.mean * one.count))) for name, one in steps]
+    show(report.metrics)
+    tell(
+        table(
+            f"tokens sent in {plural(report.calls, 'model call')}",
+            ("", "per call", "largest", "together", *of_money),
+            [(*row, *(f"{row[-1] * price / 1e6:,.4f}" for price in [price_in] if price is not None)) for row in sent],
+        ),
+        table(
+            "time",
+            ("", "median", "95 %", "together"),
+            [*times, ("finishing what waited", None, None, duration(report.finishing_seconds))],
+        ),
+    )
+    if show_context and report.last_context is not None:
+        show_context_of(report.last_context, brief=True)
