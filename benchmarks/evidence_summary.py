@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from benchmarks.evidence import FIGURES, Figure, Measured, Outcome, Totals, totals_of, value
 from benchmarks.simple_methods import HALF, USER_ONLY
-from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, Measured, Outcome
-from langchain_tiered_memory.evaluation.report import FIGURES, Figure, Totals, totals_of, value
+from langchain_tiered_memory.evaluation.measure import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,14 +75,14 @@ class Summary(Totals):
 
 def is_rival(method: str) -> bool:
     """Whether a memory is meant to be above `method`: the one that only looks at the user's turns knows too much."""
-    return method not in MEMORY_METHODS.values() and method != USER_ONLY
+    return method not in VIEWS.values() and method != USER_ONLY
 
 
 def summarise(name: str, measured: Sequence[Measured]) -> Summary:
     """Everything about the conversations of one group."""
     outcomes = [outcome for one in measured for outcome in one.outcomes]
     counted = [outcome for outcome in outcomes if not outcome.adversarial]
-    ours = [outcome for outcome in outcomes if outcome.method in MEMORY_METHODS.values()]
+    ours = [outcome for outcome in outcomes if outcome.method in VIEWS.values()]
     categories = sorted({outcome.category for outcome in outcomes})
     totals = totals_of(name, measured)
     return Summary(
@@ -123,9 +123,9 @@ def _comparisons(outcomes: Sequence[Outcome]) -> Iterable[Comparison]:
     columns = _columns(outcomes)
     bootstraps: dict[int, Bootstrap] = {}
     for (method, budget), rows in columns.items():
-        if method in MEMORY_METHODS.values():
+        if method in VIEWS.values():
             continue
-        views = [MEMORY_METHODS["recall"], *([MEMORY_METHODS["default"]] if method == HALF else [])]
+        views = [VIEWS["recall"], *([VIEWS["default"]] if method == HALF else [])]
         for view in views:
             mine = columns.get((view, budget), {})
             shared = [key for key in rows if key in mine]

@@ -8,9 +8,9 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from benchmarks.evidence import FIGURES, Figure, heading, honesty
 from benchmarks.evidence_summary import Summary, Table, is_rival
-from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS
-from langchain_tiered_memory.evaluation.report import FIGURES, Figure, heading, honesty
+from langchain_tiered_memory.evaluation.measure import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def renderables(summary: Summary) -> Iterator[RenderableType]:
 def _figure_table(summary: Summary, table: Table, figure: Figure) -> RichTable:
     rich = _grid(f"{FIGURES[figure]}, %", summary)
     best = {budget: summary.strongest(budget) for budget in summary.budgets}
-    ours = [method for method in summary.methods if method in MEMORY_METHODS.values()]
+    ours = [method for method in summary.methods if method in VIEWS.values()]
     for method in ours:
         rich.add_row(method, *_cells(table.shares[figure][method], summary), style="bold")
         if figure in _TOUCHED:
@@ -65,7 +65,7 @@ def _figure_table(summary: Summary, table: Table, figure: Figure) -> RichTable:
 def _category_table(summary: Summary) -> RichTable:
     """Per category the recall view; the share of the evidence below it, since some questions cite many turns."""
     rich = _grid("per category, recall view (strongest method), %", summary)
-    recall = MEMORY_METHODS["recall"]
+    recall = VIEWS["recall"]
     for table in summary.categories:
         for figure in ("all", "fraction"):
             shares = table.shares[figure]
@@ -80,7 +80,7 @@ def _category_table(summary: Summary) -> RichTable:
 
 
 def _comparison_tables(summary: Summary) -> Iterator[RichTable]:
-    for view in MEMORY_METHODS.values():
+    for view in VIEWS.values():
         rows: dict[str, dict[int, Text]] = {}
         for comparison in summary.comparisons:
             if comparison.view == view:

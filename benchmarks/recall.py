@@ -18,7 +18,7 @@ from benchmarks.evidence_tables import renderables
 from benchmarks.reporting import Report, Target, arguments, finish, numbers, screen, show
 from benchmarks.simple_methods import measured_beside
 from langchain_tiered_memory.cli.evaluate import read_groups
-from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS
+from langchain_tiered_memory.evaluation.measure import VIEWS
 from langchain_tiered_memory.models.embeddings import resolve_embeddings
 from langchain_tiered_memory.models.token_counters import best_counter
 
@@ -70,7 +70,7 @@ def _targets(summary: Summary) -> list[Target]:
         compared = [
             one
             for one in summary.comparisons
-            if one.view == MEMORY_METHODS["recall"] and one.method == rival and one.budget == budget
+            if one.view == VIEWS["recall"] and one.method == rival and one.budget == budget
         ]
         for one in compared:
             change = one.difference

@@ -4,7 +4,7 @@ Each ranks the turns of a conversation for a question (or takes the latest) and 
 turn that no longer fits is passed over and the next one tried. They are strong: fusing stemmed BM25 with sentence
 vectors is what many memory products do.
 
-The prices are the same for every method (`evaluation/measure.py`). Turns are whole or absent.
+The prices are the same for every method (`evidence.py`). Turns are whole or absent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import snowballstemmer
 
-from langchain_tiered_memory.evaluation.measure import WINDOW, Outcome, countable, measure, outcome_of, priced
+from benchmarks.evidence import Outcome, measure, outcome_of, priced
+from langchain_tiered_memory.evaluation.measure import WINDOW, countable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from numpy.typing import NDArray
 
+    from benchmarks.evidence import Measured, PricedTurns
     from langchain_tiered_memory.conversations import Conversation
-    from langchain_tiered_memory.evaluation.measure import Measured, PricedTurns
     from langchain_tiered_memory.protocols import TokenCounter
 
     Order: TypeAlias = NDArray[np.intp]
@@ -293,7 +294,7 @@ def measured_beside(
     conversation: Conversation, budgets: Sequence[int], *, counter: TokenCounter, embeddings: Embeddings | None
 ) -> Measured:
     """What `measure` finds, with the outcomes of the simple methods; without `embeddings` there are no dense ones."""
-    found = measure(conversation, budgets, counter=counter, embeddings=embeddings, on_step=lambda: None)
+    found = measure(conversation, budgets, counter=counter, embeddings=embeddings)
     questions = countable(conversation)
     if not questions:
         return found

@@ -20,9 +20,8 @@ from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.conversations import Conversation
-    from langchain_tiered_memory.evaluation.measure import Measured
+    from langchain_tiered_memory.evaluation.measure import Evidence, Outcome
     from langchain_tiered_memory.evaluation.replay import ReplayReport
-    from langchain_tiered_memory.evaluation.report import Evidence
     from langchain_tiered_memory.protocols import TokenCounter
 
 _ENCODING = "cl100k_base"
@@ -55,12 +54,11 @@ def evaluate(
 ) -> None:
     """Measure how much of the annotated evidence a context shows within a budget.
 
-    The memory (recall and default view) and a window of the latest turns answer the same questions, pay the same
-    prices per turn and date line, and are compared question by question. Questions without evidence, with evidence that
-    the file does not have, or about things that were never said are listed and left out of the totals.
+    The memory (recall and default view) and a window of the latest turns answer the same questions within the same
+    budgets, and are compared question by question. Questions without evidence, with evidence that the file does not
+    have, or about things that were never said are listed and left out of the totals.
     """
-    from langchain_tiered_memory.evaluation.measure import measure, steps_of  # noqa: PLC0415 - slow to import, as are the next
-    from langchain_tiered_memory.evaluation.report import added_up, blocks_of  # noqa: PLC0415
+    from langchain_tiered_memory.evaluation.measure import added_up, blocks_of, countable, measure  # noqa: PLC0415 - slow to import, as are the next
     from langchain_tiered_memory.models.embeddings import resolve_embeddings  # noqa: PLC0415
 
     wanted, groups = _numbers(budgets), read_groups(paths or [])
@@ -72,16 +70,15 @@ def evaluate(
         rows.write_text("", encoding="utf-8")
     found: list[Evidence] = []
     for name, conversations in groups.items():
-        measured: list[Measured] = []
-        with progress(f"measuring {name}", sum(map(steps_of, conversations))) as step:
+        outcomes: list[Outcome] = []
+        with progress(f"measuring {name}", sum(len(countable(one)) for one in conversations)) as step:
             for conversation in conversations:
-                measured.append(measure(conversation, wanted, counter=counter, embeddings=embeddings, on_step=step))
+                new = measure(conversation, wanted, counter=counter, embeddings=embeddings, on_step=step)
+                outcomes += new
                 if rows is not None:
                     with rows.open("a", encoding="utf-8") as file:
-                        file.writelines(
-                            json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in measured[-1].outcomes
-                        )
-        found.append(added_up(name, measured))
+                        file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in new)
+        found.append(added_up(name, conversations, outcomes))
         if not as_json:
             tell(*blocks_of(found[-1]))
     if as_json:

@@ -1,97 +1,40 @@
-"""Asks a memory a conversation's questions, and notes how much evidence it shows beside a window of the latest turns.
+"""Asks a memory the annotated questions of conversations, and tells how much of the evidence its contexts show.
 
-Both see the same text and pay the same prices. A turn costs the tokens of its line "speaker: text"; the first turn
-shown of a dated sitting also costs the line "[date]". The memory is asked with `max_tokens` equal to the budget, and
-finds a turn only where the turn's whole text stands in its context; turns of which it shows a passage are noted apart.
-Where the turns that it shows whole would cost more than the budget by the common prices (its own framing may be
-cheaper), it is asked again with as much less, so that no figure rests on another way of counting.
+Beside its views stands the plainest memory there is: a window of the latest messages, within the same budget and by the
+same counter. A turn counts where its whole text stands in the context; turns of which a passage is shown count apart.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from functools import partial
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from langchain_tiered_memory.display.sheet import Words, plural, table
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.settings import Settings, TreeSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from langchain_core.embeddings import Embeddings
 
     from langchain_tiered_memory.conversations import Conversation, Question
+    from langchain_tiered_memory.display.sheet import Block
     from langchain_tiered_memory.memory import Session
     from langchain_tiered_memory.protocols import TokenCounter
 
 View: TypeAlias = Literal["recall", "default"]
 
+VIEWS: dict[View, str] = {"recall": "memory, recall view", "default": "memory, default view"}
+WINDOW: Final = "last-k window"
 _ASKED_AFTER_SECONDS = 60.0
 """The questions are asked a minute after the conversation's end."""
-
-_ATTEMPTS = 6
-"""How often the memory is asked again with less. What is still above then is counted and reported."""
-
-_SMALLEST_CUT = 8
-"""Tokens less at least, each time: a token less rarely changes what is shown."""
-
-MEMORY_METHODS: dict[View, str] = {"recall": "memory, recall view", "default": "memory, default view"}
-WINDOW: Final = "last-k window"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedTurns:
-    """A conversation's lines with prices, by index."""
-
-    conversation: str
-    ids: tuple[str, ...]
-    lines: tuple[str, ...]
-    """`speaker: text`."""
-    costs: tuple[int, ...]
-    """Tokens of each line."""
-    sittings: tuple[int, ...]
-    """Of each turn, the index of its sitting."""
-    header_costs: tuple[int, ...]
-    """Tokens of each sitting's date line."""
-
-    @property
-    def tokens(self) -> int:
-        """The whole conversation's price."""
-        return sum(self.costs) + sum(self.header_costs)
-
-    def price(self, indexes: Collection[int]) -> int:
-        """What showing exactly these turns costs, with their date lines."""
-        return sum(self.costs[i] for i in indexes) + sum(
-            self.header_costs[s] for s in {self.sittings[i] for i in indexes}
-        )
-
-    def price_of(self, turn_ids: Collection[str]) -> int:
-        """What showing exactly the turns of these ids costs; ids of other things are free."""
-        return self.price([index for index, turn_id in enumerate(self.ids) if turn_id in turn_ids])
-
-    def window(self, max_tokens: int) -> set[int]:
-        """The longest end of the conversation that fits."""
-        taken: set[int] = set()
-        for index in reversed(range(len(self.ids))):
-            if self.price(taken | {index}) > max_tokens:
-                break
-            taken.add(index)
-        return taken
-
-
-def priced(conversation: Conversation, count_text: Callable[[str], int]) -> PricedTurns:
-    """`conversation` with prices by `count_text`."""
-    lines = tuple(f"{turn.speaker}: {turn.text}" for turn in conversation.turns)
-    return PricedTurns(
-        conversation=conversation.id,
-        ids=tuple(turn.id for turn in conversation.turns),
-        lines=lines,
-        costs=tuple(count_text(f"{line}\n") for line in lines),
-        sittings=tuple(turn.sitting for turn in conversation.turns),
-        header_costs=tuple(count_text(f"[{sitting.date}]\n") for sitting in conversation.sittings),
-    )
+_OVERALL = "overall"
+_OF_INTERVAL = 1.96
+"""Standard errors on each side of a mean that hold 95 % of a normal distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,48 +53,43 @@ class Outcome:
     """Of these, turns shown whole."""
     touched: int
     """Of these, turns shown whole or by a passage."""
-    price: int
-    """Of all turns shown whole, by the common prices."""
-    tokens: int | None
-    """Of the memory's whole request by its own count; `None` for the other methods."""
-    asked: int | None = None
-    """`max_tokens` that the memory was given: the budget, or less where its own framing was cheaper than the prices."""
     note: str | None = None
     """Why there is no context."""
 
-    @property
-    def overspent(self) -> bool:
-        """Whether the memory's request is larger than the budget, by the memory's own count."""
-        return self.tokens is not None and self.tokens > self.budget
 
-    @property
-    def excess(self) -> int:
-        """Tokens by which the turns shown whole cost more than the budget, by the common prices."""
-        return max(0, self.price - self.budget)
+FIGURES: dict[str, Callable[[Outcome], float]] = {
+    "all evidence in the context": lambda one: one.whole == one.evidence,
+    "all evidence in the context, at least by a passage": lambda one: one.touched == one.evidence,
+    "share of the evidence in the context": lambda one: one.whole / one.evidence,
+}
+"""What can be asked of an outcome: 0 to 1."""
+_FIRST = next(iter(FIGURES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """Everything about one conversation."""
+class Evidence:
+    """One group of conversations, added up: shares of questions are 0 to 1."""
 
-    conversation: str
+    name: str
+    conversations: int
     turns: int
-    tokens: int
     questions: int
-    """That count: their evidence is there."""
-    left_out: dict[str, tuple[str, ...]]
-    """Reason to ids of questions that cannot count."""
-    outcomes: tuple[Outcome, ...]
+    """In the totals: with resolved evidence, and not adversarial."""
+    left_out: dict[str, int]
+    """Reason to number of questions that are not in the totals."""
+    budgets: tuple[int, ...]
+    shares: dict[str, dict[str, dict[str, dict[int, float]]]]
+    """Overall and by category (also of categories that are not in the totals): by figure, method and budget."""
+    above_window: dict[str, dict[int, tuple[float, float]]]
+    """By view and budget: how much more questions have all evidence in the context than in the window, and half of the
+    95 % interval of that."""
+    refused: int
+    """Contexts that the memory could not make within the budget."""
 
 
 def countable(conversation: Conversation) -> tuple[Question, ...]:
-    """The questions whose evidence the conversation has."""
+    """The questions whose evidence the conversation has: `measure` reports its progress for each."""
     return tuple(question for question in conversation.questions if question.left_out is None)
-
-
-def steps_of(conversation: Conversation) -> int:
-    """How many times `measure` will report progress."""
-    return len(countable(conversation))
 
 
 def measure(
@@ -161,80 +99,72 @@ def measure(
     counter: TokenCounter,
     embeddings: Embeddings | None,
     on_step: Callable[[], None],
-) -> Measured:
-    """Ask every countable question of `conversation` at every budget.
-
-    Args:
-        conversation: With annotated questions.
-        budgets: In tokens.
-        counter: Prices turns for all methods alike, and is the memory's own.
-        embeddings: The memory's; `None`: it searches by words alone.
-        on_step: Called once per question.
+) -> list[Outcome]:
+    """Ask every countable question of `conversation` at every budget, in tokens.
 
     Raises:
         InvalidInputError: when the memory refuses a turn or a question.
     """
-    turns = priced(conversation, counter.count_text)
-    questions = countable(conversation)
-    left_out: dict[str, tuple[str, ...]] = {}
-    for question in conversation.questions:
-        if question.left_out:
-            left_out[question.left_out] = (*left_out.get(question.left_out, ()), question.id)
-    outcomes: list[Outcome] = []
-    if questions:
-        window = {budget: frozenset(turns.ids[index] for index in turns.window(budget)) for budget in budgets}
-        with _opened(conversation, counter=counter, embeddings=embeddings) as memory:
-            session = memory.session(conversation.id)
-            remember(session, conversation)
-            for question in questions:
-                outcomes += [outcome_of(turns, question, WINDOW, budget, whole) for budget, whole in window.items()]
-                outcomes += [
-                    _of_memory(session, turns, question, budget=budget, view=view)
-                    for view in MEMORY_METHODS
-                    for budget in budgets
-                ]
-                on_step()
-    return Measured(
-        conversation=conversation.id,
-        turns=len(turns.ids),
-        tokens=turns.tokens,
-        questions=len(questions),
-        left_out=left_out,
-        outcomes=tuple(outcomes),
-    )
+    questions, outcomes = countable(conversation), list[Outcome]()
+    if not questions:
+        return outcomes
+    windows = {budget: _window(conversation, counter, budget) for budget in budgets}
+    with opened(conversation, counter=counter, embeddings=embeddings) as memory:
+        session = memory.session(conversation.id)
+        remember(session, conversation)
+        for question in questions:
+            for budget in budgets:
+                outcomes.append(_outcome(conversation, question, WINDOW, budget, windows[budget]))
+                outcomes += [_of_memory(session, conversation, question, budget=budget, view=view) for view in VIEWS]
+            on_step()
+    return outcomes
 
 
-def outcome_of(
-    turns: PricedTurns,
+def _window(conversation: Conversation, counter: TokenCounter, budget: int) -> frozenset[str]:
+    """The longest end of a conversation that fits."""
+    taken: list[str] = []
+    for turn in reversed(conversation.turns):
+        budget -= counter.count_message(turn.message)
+        if budget < 0:
+            break
+        taken.append(turn.id)
+    return frozenset(taken)
+
+
+def _of_memory(session: Session, asked: Conversation, question: Question, *, budget: int, view: View) -> Outcome:
+    try:
+        context = session.context(question.text, max_tokens=budget, view=view)
+    except BudgetError as error:
+        return _outcome(asked, question, VIEWS[view], budget, frozenset(), note=str(error))
+    passages = frozenset(context.passage_ids)
+    return _outcome(asked, question, VIEWS[view], budget, frozenset(context.entry_ids), passages=passages)
+
+
+def _outcome(
+    asked: Conversation,
     question: Question,
     method: str,
     budget: int,
     whole: frozenset[str],
     *,
     passages: frozenset[str] = frozenset(),
-    tokens: int | None = None,
-    asked: int | None = None,
     note: str | None = None,
 ) -> Outcome:
-    """What showing the turns `whole`, and of others `passages`, is for a question."""
     return Outcome(
-        conversation=turns.conversation,
+        conversation=asked.id,
         question=question.id,
         category=question.category,
         adversarial=question.adversarial,
         method=method,
         budget=budget,
         evidence=len(question.evidence),
-        whole=sum(turn_id in whole for turn_id in question.evidence),
-        touched=sum(turn_id in whole or turn_id in passages for turn_id in question.evidence),
-        price=turns.price_of(whole),
-        tokens=tokens,
-        asked=asked,
+        whole=len(whole.intersection(question.evidence)),
+        touched=len((whole | passages).intersection(question.evidence)),
         note=note,
     )
 
 
-def _opened(conversation: Conversation, *, counter: TokenCounter, embeddings: Embeddings | None) -> TieredMemory:
+def opened(conversation: Conversation, *, counter: TokenCounter, embeddings: Embeddings | None) -> TieredMemory:
     """A memory whose clock stands at the conversation's end, and that works in this thread alone."""
     last = conversation.turns[-1].at
     return TieredMemory.open(
@@ -257,18 +187,72 @@ def remember(session: Session, conversation: Conversation) -> None:
     session.flush()
 
 
-def _of_memory(session: Session, turns: PricedTurns, question: Question, *, budget: int, view: View) -> Outcome:
-    """What the memory shows within `budget`, by its own count and by the common prices."""
-    asked = budget
-    for _ in range(_ATTEMPTS):
-        noted = partial(outcome_of, turns, question, MEMORY_METHODS[view], budget, asked=asked)
-        try:
-            context = session.context(question.text, max_tokens=asked, view=view)
-        except BudgetError as error:
-            return noted(frozenset(), tokens=0, note=str(error))
-        whole, passages = frozenset(context.entry_ids), frozenset(context.passage_ids)
-        outcome = noted(whole, passages=passages, tokens=context.tokens)
-        if not outcome.excess:
-            break
-        asked -= max(outcome.excess, _SMALLEST_CUT)
-    return outcome
+def added_up(name: str, conversations: Sequence[Conversation], outcomes: Sequence[Outcome]) -> Evidence:
+    """Everything about one group of conversations, from what was measured in them."""
+    asked = [question for one in conversations for question in one.questions]
+    out = [question.left_out or ("adversarial" if question.adversarial else None) for question in asked]
+    by_set: dict[str, dict[tuple[str, int], list[Outcome]]] = {}
+    for one in outcomes:
+        for of in (one.category,) if one.adversarial else (_OVERALL, one.category):
+            by_set.setdefault(of, {}).setdefault((one.method, one.budget), []).append(one)
+    overall = by_set.get(_OVERALL, {})
+    above: dict[str, dict[int, tuple[float, float]]] = {}
+    for (method, budget), mine in overall.items():
+        if method != WINDOW:
+            beside = zip(mine, overall[WINDOW, budget], strict=True)
+            changes = [float(FIGURES[_FIRST](one)) - FIGURES[_FIRST](other) for one, other in beside]
+            error = stdev(changes) / len(changes) ** 0.5 if len(changes) > 1 else 0.0
+            above.setdefault(method, {})[budget] = fmean(changes), _OF_INTERVAL * error
+    return Evidence(
+        name=name,
+        conversations=len(conversations),
+        turns=sum(len(one.turns) for one in conversations),
+        questions=out.count(None),
+        left_out=dict(Counter(reason for reason in out if reason is not None)),
+        budgets=tuple(sorted({one.budget for one in outcomes})),
+        shares={of: {figure: _shares(found, FIGURES[figure]) for figure in FIGURES} for of, found in by_set.items()},
+        above_window=above,
+        refused=sum(one.note is not None for one in outcomes),
+    )
+
+
+def _shares(
+    columns: Mapping[tuple[str, int], Sequence[Outcome]], value: Callable[[Outcome], float]
+) -> dict[str, dict[int, float]]:
+    found: dict[str, dict[int, float]] = {}
+    for (method, budget), outcomes in columns.items():
+        found.setdefault(method, {})[budget] = fmean(map(value, outcomes))
+    return found
+
+
+def blocks_of(evidence: Evidence) -> Iterator[Block]:
+    """What to tell of one group of conversations, from top to bottom."""
+    counts = ((evidence.conversations, "conversation"), (evidence.turns, "turn"), (evidence.questions, "question"))
+    said = ", ".join(plural(count, noun) for count, noun in counts)
+    out = ", ".join(f"{count} {reason}" for reason, count in evidence.left_out.items())
+    yield Words(text=f"{evidence.name}: {said}{f' (not in the totals: {out})' if out else ''}")
+    if not evidence.questions:
+        yield Words(text="No question has evidence that can be looked for.")
+        return
+
+    def rows(title: str, cells: Mapping[str, Mapping[int, str]]) -> Block:
+        named = [(name, *(row[budget] for budget in evidence.budgets)) for name, row in cells.items()]
+        return table(title, ("", *(f"{budget:,}" for budget in evidence.budgets)), named)
+
+    for figure, shares in evidence.shares[_OVERALL].items():
+        yield rows(f"{figure}, %", _percent(shares))
+    above = {
+        view: {budget: f"{100 * mean:+.1f} ±{100 * half:.1f}" for budget, (mean, half) in by_budget.items()}
+        for view, by_budget in evidence.above_window.items()
+    }
+    yield rows("points of all evidence above the window", above)
+    recall = VIEWS["recall"]
+    by_category = {of: found[_FIRST][recall] for of, found in evidence.shares.items() if of != _OVERALL}
+    if len(by_category) > 1:
+        yield rows(f"{_FIRST}, {recall}, %", _percent(by_category))
+    if evidence.refused:
+        yield Words(text=f"{plural(evidence.refused, 'context')} could not be made within the budget.")
+
+
+def _percent(shares: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, str]]:
+    return {name: {budget: f"{100 * share:.1f}" for budget, share in row.items()} for name, row in shares.items()}

@@ -125,8 +125,8 @@ def test_measuring_gives_pure_json_and_a_line_per_outcome(tmp_path: Path) -> Non
     (group,) = json.loads(shown.stdout)["groups"]
     assert group["budgets"] == [150, 300]
     assert group["questions"] == 1
-    assert group["overspent"] == 0
-    shares = group["shares"]["overall"]["all"]
+    assert group["refused"] == 0
+    shares = group["shares"]["overall"]["all evidence in the context"]
     assert shares["memory, recall view"]["300"] == 1
     outcomes = [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
     assert {(one["method"], one["budget"]) for one in outcomes} == {(m, b) for m in shares for b in (150, 300)}

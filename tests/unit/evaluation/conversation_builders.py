@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
+from benchmarks.evidence import PricedTurns, priced
 from langchain_tiered_memory.conversations import Conversation, Question, Sitting, Turn
 from langchain_tiered_memory.conversations.turns import spoken
-from langchain_tiered_memory.evaluation.measure import PricedTurns, priced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,3 +66,22 @@ def count_words(text: str) -> int:
 def priced_words(*sittings: Sequence[str]) -> PricedTurns:
     """A conversation priced by words: ten for each and for the speaker, twenty for a date line."""
     return priced(conversation(*sittings), count_words)
+
+
+SITTINGS = (
+    ["I moved to Porto in spring.", "How is the flat?", "Small, but it has a balcony over the river."],
+    ["My sister Vera keeps bees now.", "How many hives?", "Seven, on the roof of the library."],
+    [f"Nothing much happened on day {day}, only rain and work." for day in range(60)],
+)
+QUESTIONS = (
+    question("Where are the beehives of Vera?", "t3", "t5", number=0),
+    question("Which city did she move to?", "t0", number=1),
+    question("Who keeps pigs?", "t3", number=2, adversarial=True),
+    question("What call_style is the door?", number=3),
+    question("Which boat?", number=4, unresolved=("t99",)),
+)
+
+
+def asked() -> Conversation:
+    """Questions of every kind about a few facts in front of a long talk about nothing."""
+    return conversation(*SITTINGS, questions=QUESTIONS)
