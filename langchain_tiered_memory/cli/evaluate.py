@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.conversations import Conversation
     from langchain_tiered_memory.evaluation.measure import Evidence, Outcome
     from langchain_tiered_memory.evaluation.replay import ReplayReport
-    from langchain_tiered_memory.protocols import TokenCounter
 
-_ENCODING = "cl100k_base"
-"""What the published figures were counted with."""
 _SUFFIXES = (".json", ".jsonl")
 
 
@@ -60,9 +57,10 @@ def evaluate(
     """
     from langchain_tiered_memory.evaluation.measure import added_up, blocks_of, countable, measure  # noqa: PLC0415 - slow to import, as are the next
     from langchain_tiered_memory.models.embeddings import resolve_embeddings  # noqa: PLC0415
+    from langchain_tiered_memory.models.token_counters import best_counter  # noqa: PLC0415
 
     wanted, groups = _numbers(budgets), read_groups(paths or [])
-    counter, embeddings = _counter(), None if no_embeddings else resolve_embeddings("auto")
+    counter, embeddings = best_counter(), None if no_embeddings else resolve_embeddings("auto")
     if embeddings is None:
         say("without embeddings: search is by words alone", style="yellow")
     if rows is not None:
@@ -120,20 +118,6 @@ def read_groups(paths: Sequence[Path]) -> "dict[str, list[Conversation]]":
         msg = f"no annotated questions in {', '.join(map(str, paths))}: a conversation needs `questions` to be measured"
         raise InvalidInputError(msg)
     return {name: found for name, found in asked.items() if found}
-
-
-def _counter() -> "TokenCounter":
-    from langchain_tiered_memory.models.token_counters import (  # noqa: PLC0415 - slow to import
-        TiktokenCounter,
-        best_counter,
-        encoding_file,
-    )
-
-    if encoding_file(_ENCODING) is not None:
-        return TiktokenCounter(_ENCODING)
-    counter = best_counter()
-    say(f"{_ENCODING} is not at hand: tokens are counted by {counter.fingerprint}", style="yellow")
-    return counter
 
 
 def replay(

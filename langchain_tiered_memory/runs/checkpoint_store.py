@@ -12,7 +12,7 @@ import uuid
 import zlib
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import zstandard
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
@@ -29,7 +29,7 @@ from langchain_tiered_memory.types.outcomes import Zone
 from langchain_tiered_memory.types.runs import CheckpointInfo, MemoryCheckpoint, RunState, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from sqlalchemy import ColumnElement, RowMapping
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.records import SessionRef
 
+_Form: TypeAlias = "dict[str, tuple[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]]"
 _VERSION = 1
 _ARCHIVE_LEVEL = 19
 """Of zstandard: the densest that needs no more memory to read. It takes a second for 5 MB, and nobody waits."""
@@ -79,7 +80,8 @@ class Checkpoints(Room):
         `event` is written down with it.
         """
         named = dataclasses.replace(checkpoint, id=checkpoint.id or uuid.uuid4().hex)
-        said = _to_json(named)
+        stored = {"v": _VERSION} | _written(named, _FORM)
+        said = json.dumps(stored, separators=(",", ":"), sort_keys=True).encode("ascii")
         digest = hashlib.sha256(said).hexdigest()
         payload = zlib.compress(said, _LEVEL)
         with self.database.write() as connection:
@@ -208,7 +210,7 @@ def _from_row(row: Columns) -> MemoryCheckpoint:
     try:
         stored = json.loads(said)
         if stored.get("v") == _VERSION:
-            return _from_json(stored, digest=row["digest"])
+            return MemoryCheckpoint(**_read(stored, _FORM), digest=row["digest"])
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         msg = f"the checkpoint {row['id']} cannot be read: {error!r}; restore an older one"
         raise CheckpointError(msg) from error
@@ -253,71 +255,59 @@ def _copied(checkpoint: MemoryCheckpoint, digest: str) -> dict[str, Any]:
     }
 
 
-def _to_json(checkpoint: MemoryCheckpoint) -> bytes:
-    """Names that came from outside are packed: JSON would join the halves of a surrogate pair."""
-    state = checkpoint.state
-    stored = {
-        "v": _VERSION,
-        "id": checkpoint.id,
-        "session": packed(checkpoint.session_id),
-        "track": packed(checkpoint.track),
-        "at": checkpoint.at,
-        "reasons": rows.names_to_json(checkpoint.reasons),
-        "context": checkpoint.context_state,
-        "project": checkpoint.project_state,
-        "tasks": [_task_to_json(task) for task in checkpoint.tasks],
-        "metrics": checkpoint.metrics,
-        "conversation": checkpoint.conversation,
-        "files": {packed(path): digest for path, digest in checkpoint.file_checksums.items()},
-        "state": {
-            "phase": rows.packed_or_none(state.phase),
-            "tasks": [_task_to_json(task) for task in state.tasks],
-            "finished_tasks": state.finished_tasks,
-            "pinned": rows.names_to_json(state.pinned_ids),
-            "pinned_seqs": state.pinned_seqs,
-            "last_seq": state.last_seq,
-            "last_id": rows.packed_or_none(state.last_message_id),
-        },
-        "langgraph": rows.packed_or_none(checkpoint.langgraph_checkpoint_id),
-        "alone": checkpoint.alone,
-    }
-    return json.dumps(stored, separators=(",", ":"), sort_keys=True).encode("ascii")
+_AS_IS = (lambda value: value, lambda value: value)
+_LIST = (list, tuple)
+_NAME = (packed, unpacked)
+_NAME_OR_NONE = (rows.packed_or_none, rows.unpacked_or_none)
+_NAMES = (rows.names_to_json, lambda stored: tuple(rows.names_from_json(stored)))
+_PATHS = (
+    lambda sums: {packed(path): digest for path, digest in sums.items()},
+    lambda stored: {unpacked(path): digest for path, digest in stored.items()},
+)
+_TASK: _Form = {one.name: (one.name, _AS_IS) for one in dataclasses.fields(Task)} | {
+    "id": ("id", _NAME),
+    "track": ("track", _NAME),
+    "depends_on": ("depends_on", _NAMES),
+}
+_TASKS = (
+    lambda tasks: [_written(task, _TASK) for task in tasks],
+    lambda stored: tuple(Task(**_read(task, _TASK)) for task in stored),
+)
+_STATE: _Form = {
+    "phase": ("phase", _NAME_OR_NONE),
+    "tasks": ("tasks", _TASKS),
+    "finished_tasks": ("finished_tasks", _AS_IS),
+    "pinned": ("pinned_ids", _NAMES),
+    "pinned_seqs": ("pinned_seqs", _LIST),
+    "last_seq": ("last_seq", _AS_IS),
+    "last_id": ("last_message_id", _NAME_OR_NONE),
+}
+_FORM: _Form = {
+    "id": ("id", _AS_IS),
+    "session": ("session_id", _NAME),
+    "track": ("track", _NAME),
+    "at": ("at", _AS_IS),
+    "reasons": ("reasons", _NAMES),
+    "context": ("context_state", _AS_IS),
+    "project": ("project_state", _AS_IS),
+    "tasks": ("tasks", _TASKS),
+    "metrics": ("metrics", _AS_IS),
+    "conversation": ("conversation", _LIST),
+    "files": ("file_checksums", _PATHS),
+    "state": ("state", (lambda state: _written(state, _STATE), lambda stored: RunState(**_read(stored, _STATE)))),
+    "langgraph": ("langgraph_checkpoint_id", _NAME_OR_NONE),
+    "alone": ("alone", _AS_IS),
+}
+"""By the key in the JSON: the field, what writes it and what reads it.
+
+Names that came from outside are packed: JSON would join the halves of a surrogate pair.
+"""
 
 
-def _from_json(stored: dict[str, Any], *, digest: str) -> MemoryCheckpoint:
-    state = stored["state"]
-    return MemoryCheckpoint(
-        id=stored["id"],
-        session_id=unpacked(stored["session"]),
-        track=unpacked(stored["track"]),
-        at=stored["at"],
-        reasons=tuple(rows.names_from_json(stored["reasons"])),
-        context_state=stored["context"],
-        project_state=stored["project"],
-        tasks=tuple(_task_from_json(task) for task in stored["tasks"]),
-        metrics=stored["metrics"],
-        conversation=tuple(stored["conversation"]),
-        file_checksums={unpacked(path): checksum for path, checksum in stored["files"].items()},
-        state=RunState(
-            phase=rows.unpacked_or_none(state["phase"]),
-            tasks=tuple(_task_from_json(task) for task in state["tasks"]),
-            finished_tasks=state["finished_tasks"],
-            pinned_ids=tuple(rows.names_from_json(state["pinned"])),
-            last_seq=state["last_seq"],
-            last_message_id=rows.unpacked_or_none(state["last_id"]),
-            pinned_seqs=tuple(state.get("pinned_seqs", ())),
-        ),
-        langgraph_checkpoint_id=rows.unpacked_or_none(stored["langgraph"]),
-        alone=stored.get("alone", False),
-        digest=digest,
-    )
+def _written(record: object, form: _Form) -> dict[str, Any]:
+    return {key: write(getattr(record, field)) for key, (field, (write, _)) in form.items()}
 
 
-def _task_to_json(task: Task) -> dict[str, Any]:
-    names = {"id": packed(task.id), "track": packed(task.track), "depends_on": rows.names_to_json(task.depends_on)}
-    return dataclasses.asdict(task) | names
-
-
-def _task_from_json(stored: dict[str, Any]) -> Task:
-    names = {"id": unpacked(stored["id"]), "track": unpacked(stored["track"])}
-    return Task(**(stored | names | {"depends_on": tuple(rows.names_from_json(stored["depends_on"]))}))
+def _read(stored: dict[str, Any], form: _Form) -> dict[str, Any]:
+    """What a record is made from; older checkpoints lack what has a default since."""
+    return {field: read(stored[key]) for key, (field, (_, read)) in form.items() if key in stored}
