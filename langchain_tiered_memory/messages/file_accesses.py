@@ -143,14 +143,17 @@ def looks_alone(call: RequestedCall, touches: Collection[FileTouch], settings: F
     """Whether a call reads, searches or lists the files that it touches, and does nothing else."""
     if not touches or any(touch.operation == "write" for touch in touches):
         return False
-    is_shell = _operation(call.name, tuple(settings.tools.items())) is None
-    return not is_shell or all(only_reads(command) for command in _commands(call))
+    return not is_shell(call, settings) or all(only_reads(command) for command in _commands(call))
 
 
 def writes_alone(call: RequestedCall, touches: Collection[FileTouch], settings: FileSettings) -> bool:
     """Whether a call of a file tool writes the files that it touches, and does nothing else."""
-    is_shell = _operation(call.name, tuple(settings.tools.items())) is None
-    return bool(touches) and not is_shell and all(touch.operation == "write" for touch in touches)
+    return bool(touches) and not is_shell(call, settings) and all(touch.operation == "write" for touch in touches)
+
+
+def is_shell(call: RequestedCall, settings: FileSettings) -> bool:
+    """Whether a call on files is one of a shell, not of a tool for files."""
+    return _operation(call.name, tuple(settings.tools.items())) is None
 
 
 def plain_path(written: str) -> str | None:

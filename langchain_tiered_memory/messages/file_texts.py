@@ -97,6 +97,11 @@ def reading_of(call: RequestedCall, result: BaseMessage, settings: FileSettings)
     return Reading(path=touched[0].path, lines=lines, first=first)
 
 
+def shows_numbers(text: str) -> bool:
+    """Whether a line of a result has its number before it."""
+    return any(_NUMBERED.fullmatch(line) for line in text[:_MAX_CHARS].split("\n"))
+
+
 @read_once
 def _lines_read(text: str) -> tuple[tuple[str, ...], int | None]:
     """The lines that a tool showed, without the numbers it printed, and the first of those: asked at each view."""

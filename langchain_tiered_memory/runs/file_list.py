@@ -13,6 +13,8 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.file_accesses import same_names
+from langchain_tiered_memory.messages.file_calls import refused_writes
+from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
 from langchain_tiered_memory.text.truncation import most_fitting
 
@@ -44,16 +46,24 @@ The rest of a longer list is read by its folders."""
 
 
 _LOOKED_AT = 300
-"""Latest names among which two of one file are looked for: a view lists as many at most."""
+"""Latest names among which two of one file are looked for, and latest changes that are held against each other: a view
+lists as many at most."""
 
 
 def accessed_files(
     runtime: Runtime, ref: SessionRef, *, track: str, limit: int, off: Collection[int] = ()
 ) -> list[FileAccess]:
-    """One access for each file that calls of a track touched, the latest first; messages in `off` do not count."""
-    found = runtime.store.files.latest(ref, track=track, limit=max(limit, _LOOKED_AT) + len(off))
+    """One access for each file that calls of a track touched, the latest first.
+
+    Messages in `off` do not count, nor does a change that was refused.
+    """
+    store = runtime.store
+    seqs = store.files.changed_in(ref, track=track, limit=_LOOKED_AT)
+    changed = as_groups(store.transcript.groups_of(ref, seqs)) if seqs else ()
+    refused = refused_writes(changed, runtime.settings.files)
+    found = store.files.latest(ref, track=track, limit=max(limit, _LOOKED_AT) + len(off), but=refused)
     files = each_once(one for one in found if one.seq not in off)[:limit]
-    turns = runtime.store.files.turns(ref, {one.seq for one in files}, track=track)
+    turns = store.files.turns(ref, {one.seq for one in files}, track=track)
     return [replace(one, turn=turns[one.seq]) for one in files]
 
 

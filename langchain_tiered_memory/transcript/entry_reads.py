@@ -119,6 +119,7 @@ _WORKED_ON = (
 )
 """Numbers of a track's messages whose calls read or wrote a file, newest first."""
 _WORKED_ON_BEFORE = _WORKED_ON.where(files.c.seq < bindparam("before")).limit(bindparam("limit"))
+_CHANGED_IN = _WORKED_ON.where(files.c.operation == "write").limit(bindparam("limit"))
 
 
 def _part(number: int, query: Select[Any]) -> Select[Any]:
@@ -406,20 +407,22 @@ def _access(row: RowMapping, written: Mapping[str, str]) -> FileAccess:
 
 @cache
 def _statements(*, of_track: bool) -> tuple[Select[Any], Select[Any]]:
-    """The newest accesses, and which of some files was ever written: of a session, or of a track."""
+    """The newest accesses, and which of some files was written before them: of a session, or of a track."""
     mine = [files.c.session_key == bindparam("session")]
     if of_track:
         mine.append(files.c.track == bindparam("track"))
-    some = files.c.path_digest.in_(bindparam("digests", expanding=True))
+    some = files.c.path_digest.in_(bindparam("digests", expanding=True)), files.c.seq < bindparam("before")
     walk = select(*_SHOWN).where(*mine).order_by(files.c.seq.desc()).limit(_LOOKED_AT)
-    return walk, select(files.c.path_digest).where(*mine, files.c.operation == "write", some).distinct()
+    return walk, select(files.c.path_digest).where(*mine, files.c.operation == "write", *some).distinct()
 
 
 class Files(Room):
     """Reads which files were touched."""
 
-    def latest(self, ref: SessionRef, *, track: str | None, limit: int) -> list[FileAccess]:
-        """One access for each path, the latest first, of a track or of all.
+    def latest(
+        self, ref: SessionRef, *, track: str | None, limit: int, but: Collection[tuple[int, str]] = ()
+    ) -> list[FileAccess]:
+        """One access for each path, the latest first, of a track or of all; without those in `but`.
 
         A file that was not touched within the last 2,000 accesses is not among them; whether one was ever
         written is known however long ago that was, and by which tool if it was within these.
@@ -428,21 +431,26 @@ class Files(Room):
         asked: dict[str, Any] = {"session": ref.key} | ({} if track is None else {"track": packed(track)})
         newest: dict[str, RowMapping] = {}
         written: dict[str, str] = {}
-        walked, has_older = 0, True
+        walked, has_older, seq = 0, True, 0
+        passed = {(seq, digest_of(path)) for seq, path in but}
         with self.database.read() as connection:
             for row in connection.execute(walk, asked):
+                walked, seq = walked + 1, row.seq
+                if (seq, row.path_digest) in passed:
+                    continue
                 if row.path_digest not in newest:
                     if len(newest) == limit:
                         break
                     newest[row.path_digest] = row._mapping  # noqa: SLF001 - public, whatever its name says
                 if row.operation == "write":
                     written.setdefault(row.path_digest, row.tool)
-                walked += 1
             else:
                 has_older = walked == _LOOKED_AT
             if has_older:
                 for part in chunks([one for one in newest if isinstance(one, str) and one not in written]):
-                    written |= dict.fromkeys(connection.scalars(once_written, asked | {"digests": part}), "")
+                    written |= dict.fromkeys(
+                        connection.scalars(once_written, asked | {"digests": part, "before": seq}), ""
+                    )
             accesses = readable(connection, newest.values(), lambda one: _access(one, written))
         return sorted(accesses, key=lambda one: (-one.seq, one.path))
 
@@ -464,3 +472,9 @@ class Files(Room):
         named = {"session": ref.key, "track": packed(track), "before": before, "limit": limit}
         with self.database.read() as connection:
             return [seq for seq in connection.scalars(_WORKED_ON_BEFORE, named) if isinstance(seq, int)]
+
+    def changed_in(self, ref: SessionRef, *, track: str, limit: int) -> list[int]:
+        """`seq`s of the latest messages whose calls were to change a file, newest first."""
+        named = {"session": ref.key, "track": packed(track), "limit": limit}
+        with self.database.read() as connection:
+            return [seq for seq in connection.scalars(_CHANGED_IN, named) if isinstance(seq, int)]

@@ -9,10 +9,11 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.settings import LevelSettings
 from langchain_tiered_memory.testing import FrozenClock
 from langchain_tiered_memory.types import Scope
 from tests.call_styles import CALL_STYLES, CallStyle, told
-from tests.memory_builders import NOW, open_memory
+from tests.memory_builders import NOW, open_memory, quick_settings, small_levels, summaries_of
 
 
 def used(tool: str, number: int, result: str = "ok", **args: Any) -> list[Any]:
@@ -65,3 +66,54 @@ def test_a_changed_file_is_listed_though_the_recent_messages_name_it() -> None:
         assert lines[at_work + 1] == "src/part_3.py (via edit_file, turn 1)"
         shown = "\n".join(str(getattr(one, "tool_calls", "")) for one in context.messages)
         assert "src/part_3.py" in shown, "it stands in the recent messages, too"
+
+
+REFUSED = "def hoist(load):\n    raise PermissionError(load)"
+
+
+def _edited(number: int, path: str, new: str, result: str) -> list[Any]:
+    return used("Edit", number, result, file_path=path, old_string=f"step {number} = 0", new_string=new)
+
+
+def test_a_change_that_was_refused_is_neither_listed_as_one_nor_shown_as_part_of_the_file() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Fix the crane.", id="goal")])
+        for number in range(30):
+            path = f"src/part_{number % 6}.py"
+            session.add_messages(_edited(number, path, f"def step_{number}(load): ...\n" * 4, f"Updated {path}"))
+        session.add_messages(used("Read", 30, "     1\tstep 31 = 0\n     2\tport = 4", file_path="src/hoist.py"))
+        session.add_messages(_edited(31, "src/hoist.py", REFUSED, "The person at the desk says no."))
+        session.add_messages(_edited(32, "src/winch.py", REFUSED, "The person at the desk says no."))
+        for number in range(33, 50):
+            path = f"src/part_{number % 6}.py"
+            session.add_messages(_edited(number, path, f"def step_{number}(load): ...\n" * 4, f"Updated {path}"))
+        session.flush()
+        touched = {one.path: one.operation for one in session.accessed_files()}
+        assert touched["src/hoist.py"] == "read"
+        assert "src/winch.py" not in touched
+        assert touched["src/part_1.py"] == "write"
+        context = session.context("", max_tokens=4000)
+        parts = context.section("parts")
+        assert parts is not None
+        assert "def step_31" not in parts.text
+        assert "PermissionError" not in parts.text
+        assert "step_28" in parts.text
+        files = context.section("files")
+        assert files is not None
+        assert "src/winch.py" not in files.text
+
+
+def test_a_summary_by_rules_tells_the_refusal_and_not_that_a_file_was_written() -> None:
+    level = LevelSettings(messages=20, tokens=4000, strategy="detailed", target_ratio=0.5, max_tokens=400)
+    with open_memory(settings=quick_settings(levels=(level, *small_levels()[1:]))) as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Fix the crane.", id="goal")])
+        for number in range(12):
+            path = f"src/part_{number % 6}.py"
+            answer = "The person at the desk says no." if number == 2 else f"Updated {path} in place."
+            session.add_messages(_edited(number, path, f"def step_{number}(load): ...\n" * 4, answer))
+        session.flush()
+        written = "\n".join(one.text for one in summaries_of(session))
+        assert "The person at the desk says no." in written
+        assert "in place" not in written

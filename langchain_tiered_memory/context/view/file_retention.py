@@ -17,19 +17,13 @@ from langchain_tiered_memory.context.layout import ours
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.file_parts import FileText, file_parts, words_in
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
-from langchain_tiered_memory.messages.content_blocks import requested_calls
-from langchain_tiered_memory.messages.file_texts import changes_of, reading_of
+from langchain_tiered_memory.messages.file_calls import file_calls
 from langchain_tiered_memory.messages.groups import as_groups
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.runs.file_list import accessed_files, files_block
 from langchain_tiered_memory.summaries.rendering import parts_block
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     from langchain_tiered_memory.context.request import Inputs
-    from langchain_tiered_memory.settings import FileSettings
-    from langchain_tiered_memory.types.records import Group
 
 _CANDIDATES = 120
 """Latest groups with file work that are looked at."""
@@ -100,12 +94,18 @@ def _file_texts(inputs: Inputs, rendered: RenderedView) -> list[FileText]:
     seqs = store.files.worked_on(inputs.ref, track=inputs.track, before=plan.tail_from, limit=_CANDIDATES)
     found = store.transcript.groups_of(inputs.ref, seqs) if seqs else []
     entries = {entry.seq: entry for entry in (*found, *rendered.tail) if entry.seq not in inputs.off}
-    texts: list[FileText] = []
-    age = 0
-    for group in reversed(as_groups(entries.values())):
-        texts += reversed([*_texts_of_group(group, settings, age=age, standing=standing)])
+    groups = as_groups(entries.values())
+    ages, age = dict[int, int](), 0
+    for group in reversed(groups):
+        ages[group.first_seq] = age
         age += group.tokens
-    return texts[:_TEXTS][::-1]
+    texts = [
+        FileText(seq=seq, age=ages[call.group], text=text, shown=seq in standing)
+        for call in file_calls(groups, settings)
+        if not call.refused
+        for seq, text in call.texts()
+    ]
+    return texts[-_TEXTS:]
 
 
 def _doing(rendered: RenderedView) -> frozenset[str]:
@@ -118,22 +118,6 @@ def _doing(rendered: RenderedView) -> frozenset[str]:
             break
         words |= words_in(entry.text)
     return frozenset(words)
-
-
-def _texts_of_group(group: Group, settings: FileSettings, *, age: int, standing: Collection[int]) -> Iterator[FileText]:
-    """What the calls of one group wrote and read, in their order; nothing of one that failed or was not answered."""
-    answers = {entry.answers: entry for entry in group.entries if entry.answers is not None}
-    for entry in group.entries:
-        for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
-            answer = answers.get(call.id or "")
-            result = message_or_stand_in(answer)[0] if answer is not None else None
-            if answer is None or result is None or getattr(result, "status", "success") == "error":
-                continue
-            for change in changes_of(call, settings):
-                yield FileText(seq=entry.seq, age=age, text=change, shown=entry.seq in standing)
-            reading = reading_of(call, result, settings)
-            if reading is not None:
-                yield FileText(seq=answer.seq, age=age, text=reading, shown=answer.seq in standing)
 
 
 def with_files(inputs: Inputs, rendered: RenderedView) -> RenderedView:

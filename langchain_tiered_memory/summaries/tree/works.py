@@ -15,7 +15,8 @@ from langchain_tiered_memory.errors import CondensationError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import looks_alone, touches_of_call, writes_alone
-from langchain_tiered_memory.messages.groups import unfinished_calls
+from langchain_tiered_memory.messages.file_calls import refused_calls
+from langchain_tiered_memory.messages.groups import as_groups, unfinished_calls
 from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.sql.schema import storable
@@ -217,7 +218,7 @@ def _wait_seconds(runtime: Runtime, summary: Summary) -> float:
 def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceText, ...]:
     same = near_duplicates([entry.text for entry in entries]) if runtime.settings.tree.semantic_deduplication else {}
     waiting = unfinished_calls(entries)
-    calls = dict(call for entry in entries if entry.calls for call in _file_calls(entry, runtime.settings.files))
+    calls = dict(_file_calls(entries, runtime.settings.files))
     return tuple(
         SourceText(
             id=entry.id,
@@ -236,19 +237,23 @@ def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceTe
     )
 
 
-def _file_calls(entry: Entry, settings: FileSettings) -> Iterator[tuple[str, FileOperation]]:
-    """Ids of the calls of a message that only look at files, or only write them."""
-    for call in requested_calls(message_or_stand_in(entry)[0]):
-        touches = touches_of_call(call, settings)
-        if call.id is not None and looks_alone(call, touches, settings):
-            yield call.id, "read"
-        elif call.id is not None and writes_alone(call, touches, settings):
-            yield call.id, "write"
+def _file_calls(entries: Sequence[Entry], settings: FileSettings) -> Iterator[tuple[str, FileOperation]]:
+    """Ids of the calls that only looked at files, or only wrote them; without those of which nothing came."""
+    refused = refused_calls(as_groups(entries), settings)
+    for entry in entries:
+        for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
+            touches = touches_of_call(call, settings)
+            if call.id is None or (entry.seq, call.id) in refused:
+                continue
+            if looks_alone(call, touches, settings):
+                yield call.id, "read"
+            elif writes_alone(call, touches, settings):
+                yield call.id, "write"
 
 
 def _states_nothing(result: Entry, operation: FileOperation | None) -> bool:
     """Whether a result is what files say, and not that there are none; or a line that says that one was written."""
-    if operation is None or getattr(message_or_stand_in(result)[0], "status", "success") == "error":
+    if operation is None:
         return False
     has_lines = "\n" in result.text.strip()
     return has_lines if operation == "read" else not (has_lines or cues.FAILURE.search(cues.lowered(result.text)))

@@ -1,0 +1,120 @@
+"""Calls on files with what came of them: whether a call did what it was made for, or was refused.
+
+A person or a program may refuse a change that an agent asks for, and the host then answers the call in words of its
+own, often without marking the answer as an error. No wording tells such an answer, but its form does: a tool that
+changes files names in each answer the file that it changed, and one that prints lines numbers them; an answer that does
+not is none of that tool's. So an answer is held against the others of the same run. A tool whose answers never have
+that form is believed, and so is a shell, whose answers are whatever its programs print.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from langchain_tiered_memory.messages.content_blocks import requested_calls
+from langchain_tiered_memory.messages.file_accesses import folded, is_shell, touches_of_call
+from langchain_tiered_memory.messages.file_texts import changes_of, reading_of, shows_numbers
+from langchain_tiered_memory.messages.message_text import text_of
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.messages.content_blocks import RequestedCall
+    from langchain_tiered_memory.messages.file_texts import Change, Reading
+    from langchain_tiered_memory.settings import FileSettings
+    from langchain_tiered_memory.types.drafts import FileTouch
+    from langchain_tiered_memory.types.records import Group
+
+_Kind: TypeAlias = tuple[str, str, bool]
+"""What a call does, by which tool, and whether it says what it replaces: a tool may answer each in another form."""
+
+
+@dataclass(slots=True, kw_only=True)
+class FileCall:
+    """An answered call on files."""
+
+    group: int
+    """`first_seq` of its group."""
+    seq: int
+    answer_seq: int
+    call_id: str | None
+    touches: tuple[FileTouch, ...]
+    changes: tuple[Change, ...]
+    reading: Reading | None
+    refused: bool
+    """Whether nothing came of it: its answer is marked as an error, or has not the form of its tool's."""
+
+    def texts(self) -> Iterator[tuple[int, Change | Reading]]:
+        """What it put into files or showed of one, each with the message that has it."""
+        yield from ((self.seq, change) for change in self.changes)
+        if self.reading is not None:
+            yield self.answer_seq, self.reading
+
+    def writes(self) -> set[str]:
+        """The files that it was to change."""
+        return {touch.path for touch in self.touches if touch.operation == "write"}
+
+
+def file_calls(groups: Sequence[Group], settings: FileSettings) -> list[FileCall]:
+    """The answered calls on files in some groups of one run, in their order."""
+    found = [one for group in groups for one in _calls_of(group, settings)]
+    answers = [(kind, has_form) for call, kind, has_form in found if kind is not None and not call.refused]
+    formal = {kind for kind, has_form in answers if has_form}
+    for call, kind, has_form in found:
+        if kind is not None and kind in formal and not has_form:
+            alike = [one for other, one in answers if other[0] == kind[0]]
+            call.refused = call.refused or 2 * sum(alike) > len(alike)
+    return [call for call, *_ in found]
+
+
+def refused_calls(groups: Sequence[Group], settings: FileSettings) -> set[tuple[int, str | None]]:
+    """The calls of which nothing came, each by its message and its id."""
+    return {(call.seq, call.call_id) for call in file_calls(groups, settings) if call.refused}
+
+
+def refused_writes(groups: Sequence[Group], settings: FileSettings) -> set[tuple[int, str]]:
+    """Messages, each with a file that it was to change, where no call of the message did that."""
+    done: set[tuple[int, str]] = set()
+    refused: set[tuple[int, str]] = set()
+    for call in file_calls(groups, settings):
+        (refused if call.refused else done).update((call.seq, path) for path in call.writes())
+    return refused - done
+
+
+def _calls_of(group: Group, settings: FileSettings) -> Iterator[tuple[FileCall, _Kind | None, bool]]:
+    """Each with its kind, `None` where its answer has no form of its own, and whether the answer has the usual form."""
+    answers = {entry.answers: entry for entry in group.entries if entry.answers is not None}
+    for entry in group.entries:
+        for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
+            answer = answers.get(call.id or "")
+            touches = touches_of_call(call, settings) if answer is not None else ()
+            if answer is None or not touches:
+                continue
+            result = message_or_stand_in(answer)[0]
+            one = FileCall(
+                group=group.first_seq,
+                seq=entry.seq,
+                answer_seq=answer.seq,
+                call_id=call.id,
+                touches=touches,
+                changes=changes_of(call, settings),
+                reading=reading_of(call, result, settings),
+                refused=getattr(result, "status", "success") == "error",
+            )
+            yield one, *_form(call, one, result, settings)
+
+
+def _form(call: RequestedCall, one: FileCall, result: BaseMessage, settings: FileSettings) -> tuple[_Kind | None, bool]:
+    written, text = one.writes(), text_of(result)
+    if is_shell(call, settings) or not (written or one.reading):
+        return None, False
+    if not written:
+        return ("read", folded(call.name), False), shows_numbers(text)
+    names = (posixpath.basename(path.replace("\\", "/")) for path in written)
+    replaces = any(change.old for change in one.changes)
+    return ("write", folded(call.name), replaces), any(name in text for name in names)

@@ -1,0 +1,135 @@
+"""Which calls on files came to nothing: told by how a tool answers when it did what it was asked, in any words."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from langchain_tiered_memory.messages.file_calls import file_calls, refused_writes
+from langchain_tiered_memory.messages.groups import as_groups
+from langchain_tiered_memory.settings import FileSettings
+from tests.memory_builders import entries_of, open_memory
+
+SETTINGS = FileSettings()
+OLD, NEW = "def lift(load):\n    return load", "def lift(load, height):\n    return load * height"
+NUMBERED = "     1\tdef lift(load):\n     2\t    return load"
+
+
+class Run:
+    """A run of an agent, call by call."""
+
+    def __init__(self) -> None:
+        self.messages: list[BaseMessage] = []
+
+    def call(self, tool: str, result: str, status: Literal["success", "error"] = "success", **args: Any) -> str:
+        made = f"c{len(self.messages)}"
+        call = {"name": tool, "args": args, "id": made}
+        self.messages += [AIMessage("", tool_calls=[call]), ToolMessage(result, tool_call_id=made, status=status)]
+        return made
+
+    def edit(self, result: str, path: str = "/srv/port/crane.py", **more: Any) -> str:
+        return self.call("Edit", result, file_path=path, old_string=OLD, new_string=NEW, **more)
+
+    def refused(self) -> list[str | None]:
+        with open_memory() as memory:
+            session = memory.session("s")
+            session.add_messages(self.messages)
+            return [one.call_id for one in file_calls(as_groups(entries_of(session)), SETTINGS) if one.refused]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["The user does not want this change.", "Der Benutzer lehnt das ab.", "\u7528\u6237\u62d2\u7edd\u4e86", ""],
+)
+def test_an_answer_that_does_not_name_the_file_as_the_others_do_is_a_refusal(answer: str) -> None:
+    run = Run()
+    run.edit("The file /srv/port/crane.py has been updated.")
+    run.edit("The file /srv/port/hook.py has been updated.", path="/srv/port/hook.py")
+    refused = run.edit(answer)
+    assert run.refused() == [refused]
+
+
+def test_one_before_the_first_that_was_done_is_told_by_those_behind_it() -> None:
+    run = Run()
+    refused = run.edit("Not now.")
+    run.edit("Replaced 1 place in crane.py")
+    run.call("Write", "Created port/hook.py", file_path="port/hook.py", content=NEW)
+    assert run.refused() == [refused]
+
+
+def test_an_error_is_one_by_its_mark_whatever_it_says() -> None:
+    run = Run()
+    failed = run.call("Edit", "crane.py is locked", "error", file_path="crane.py", old_string=OLD, new_string="")
+    assert run.refused() == [failed]
+
+
+def test_a_tool_whose_answers_never_name_the_file_is_believed() -> None:
+    run = Run()
+    for _ in range(4):
+        run.edit("OK")
+        run.call("Write", "Created port/hook.py", file_path="port/hook.py", content=NEW)
+    assert run.refused() == []
+
+
+def test_a_tool_that_names_what_it_creates_need_not_name_what_it_edits() -> None:
+    run = Run()
+    for number in range(4):
+        run.call("editor", "Created", file_path=f"port/{number}.py", content=NEW)
+    with_path = FileSettings(tools={"editor": "write"})
+    run.call("editor", "done", file_path="port/a.py", old_string=OLD, new_string=NEW)
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages(run.messages)
+        assert not any(one.refused for one in file_calls(as_groups(entries_of(session)), with_path))
+
+
+def test_where_most_answers_name_no_file_none_is_told_by_that() -> None:
+    run = Run()
+    run.edit("crane.py: 1 change")
+    for _ in range(3):
+        run.edit("1 change")
+    assert run.refused() == []
+
+
+def test_a_shell_answers_as_its_programs_print() -> None:
+    run = Run()
+    run.edit("Updated crane.py")
+    run.call("bash", "", command="cat > port/hook.py <<'END'\nclass Hook: ...\nEND")
+    run.call("bash", "port/hook.py", command="touch port/hook.py; ls port/hook.py")
+    assert run.refused() == []
+
+
+def test_an_answer_without_numbers_is_no_text_of_a_file_where_the_tool_numbers_its_lines() -> None:
+    run = Run()
+    run.call("Read", NUMBERED, file_path="crane.py")
+    run.call("Read", NUMBERED, file_path="hook.py")
+    refused = run.call("Read", "The user does not want you to read that.", file_path="secret.py")
+    assert run.refused() == [refused]
+
+
+def test_a_tool_that_numbers_no_lines_shows_its_files() -> None:
+    run = Run()
+    for _ in range(3):
+        run.call("Read", "def lift(load): ...", file_path="crane.py")
+    run.call("Read", "8080: crane\n8081: hook", file_path="ports.yaml")
+    assert run.refused() == []
+
+
+def test_a_file_that_another_call_of_the_message_changed_is_changed() -> None:
+    run = Run()
+    run.edit("Updated hook.py", path="hook.py")
+    calls = [
+        {"name": "Edit", "args": {"file_path": path, "old_string": OLD, "new_string": NEW}, "id": f"two{number}"}
+        for number, path in enumerate(("crane.py", "crane.py", "port.py"))
+    ]
+    answers = ("Updated crane.py", "No.", "No.")
+    run.messages.append(AIMessage("", tool_calls=calls))
+    run.messages += [ToolMessage(answer, tool_call_id=f"two{number}") for number, answer in enumerate(answers)]
+    run.edit("Updated hook.py", path="hook.py")
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages(run.messages)
+        groups = as_groups(entries_of(session))
+    assert refused_writes(groups, SETTINGS) == {(3, "port.py")}
