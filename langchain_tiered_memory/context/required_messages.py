@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
 from langchain_tiered_memory.context.compaction.pruning_items import task_of
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Inputs
@@ -81,6 +82,21 @@ def read_required(
         ),
         users=found.users,
     )
+
+
+def answered_before(inputs: Inputs, tail_from: int, *, since: int) -> int:
+    """`seq` of the assistant's message that the user's last one answers, where a view from `tail_from` on lacks it.
+
+    "The second" says nothing without it. It is the text right before, where the user says little: what takes many words
+    says itself what it is about. 0 where there is none, or none behind `since`, where the view begins.
+    """
+    last = inputs.required.last_user
+    if last is None or len(set(analyse(last.text))) > NUMBERS.brief_terms:
+        return 0
+    before = inputs.entries(after=since, up_to=last.seq - 1, limit=len(inputs.off) + 1)
+    said = next((one for one in before if one.seq not in inputs.off), None)
+    is_text = said is not None and said.role == "assistant" and not said.calls and said.text.strip()
+    return said.seq if said is not None and is_text and said.seq < tail_from else 0
 
 
 _MOST = 64

@@ -64,7 +64,7 @@ def shown_by(plan: ViewPlan) -> ShownView:
         left_groups=plan.left,
         kept_groups=plan.kept,
         cut=tuple(seq for seq, _ in plan.masked),
-        quoted=tuple(dict.fromkeys((*plan.queries, *plan.always))),
+        quoted=tuple(dict.fromkeys((*plan.queries, *plan.always, *([plan.answers] if plan.answers else [])))),
         facts=plan.facts,
         files=plan.files,
         parts=plan.parts,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.pruning import priority_of, prune
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.required_messages import kept_by_kind
+from langchain_tiered_memory.context.required_messages import answered_before, kept_by_kind
 from langchain_tiered_memory.context.view.cover_builder import lowered_cover, summarised_groups
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts, with_files
@@ -267,6 +267,7 @@ def _without(
         kept=tuple(seq for seq in plan.kept if seq not in going),
         left_spans=tuple(gap for gap in merged_gaps(spans) if isinstance(gap, Gap)),
         queries=tuple(users),
+        answers=answered_before(inputs, tail_from, since=plan.since),
         provisional=True,
         always=kept_by_kind(inputs, plan),
     )

@@ -47,6 +47,9 @@ class ViewPlan:
     """Level-1 summaries among `items` that cover messages at or behind `tail_from`."""
     queries: tuple[int, ...] = ()
     """`seq`s of user messages that stand behind the cover, because the recent messages did not show them."""
+    answers: int = 0
+    """`seq` of the assistant's message that the last of the user's answers, where the recent messages do not show it:
+    it stands before that one. 0: none."""
     ratio: float = 1.0
     """Billed per raw token, as known when the plan was made."""
     provisional: bool = False

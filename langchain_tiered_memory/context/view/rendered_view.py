@@ -187,9 +187,11 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     elif plan.answered == "at work":
         first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
         quoted = [*first, *(one for one in quoted if one not in inputs.required.opening)]
+    answered = in_order(inputs, [plan.answers] if plan.answers > plan.since and inputs.policy.quotes_queries else [])
+    led_by = [*(one for one in answered if one.seq not in standing | quoted_there), *(queries[-1:] if leads else ())]
     if plan.items or plan.left_spans or quoted or plan.tasks:
         recent = _first_recent(plan, tail) if plan.items or plan.left_spans else None
-        follows = follows_line(recent, led_by=queries[-1:] if leads else ()) if recent is not None else ""
+        follows = follows_line(recent, led_by=led_by) if recent is not None else ""
         head.append(_history(inputs, plan, quoted, follows=follows))
     if plan.facts:
         head.append(ours(facts_block(plan.facts), part="facts", counter=counter))
@@ -197,9 +199,10 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
         head.append(ours(parts_block(plan.parts), part="parts", counter=counter))
     if plan.files:
         head.append(ours(plan.files, part="files", counter=counter))
-    if leads:
-        most = round(NUMBERS.question_share * inputs.policy.total)
-        head.append(shortened(queries[-1], max_tokens=most, counter=counter))
+    question = round(NUMBERS.question_share * inputs.policy.total)
+    for entry in led_by:
+        most = question if entry.role == "user" else inputs.policy.queries
+        head.append(shortened(entry, max_tokens=most, counter=counter))
     return head
 
 
