@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
 from langchain_tiered_memory.context.compaction.pruning_items import task_of
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.summaries.tree.condense import ABANDONED_AFTER
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class RequiredMessages:
     guard: int = 1
     """The first of the newest messages: no plan condenses anything from here on."""
     held: frozenset[int] = frozenset()
-    """First `seq`s of groups that stay, wherever they began: those that wait for a result since the user spoke, and
-    those that the newest messages belong to."""
+    """First `seq`s of groups that stay, wherever they began: those that wait for a result since the user spoke last and
+    are not given up for dead, and those that the newest messages belong to."""
     users: tuple[Entry, ...] = ()
     """The latest user messages, oldest first."""
 
@@ -69,7 +70,8 @@ def read_required(
         newest=runtime.settings.condensation.keep_messages,
         worked_on=NUMBERS.busy_messages if runtime.settings.files.enabled else 0,
     )
-    since = found.users[0].seq if found.users else 0
+    since = found.users[-1].seq if found.users else 0
+    open_since = [head for head in found.waiting if head.seq >= since]
     return RequiredMessages(
         opening=found.opening,
         pinned=tuple(one for one in found.pinned if not alone or one.track == track),
@@ -78,10 +80,19 @@ def read_required(
         worked_on=found.worked_on,
         guard=min((entry.seq for entry in found.newest), default=1),
         held=frozenset(
-            [*(head.seq for head in found.waiting if head.seq >= since), *(entry.group for entry in found.newest)]
+            [
+                *(head.seq for head in open_since if not _is_abandoned(runtime, ref, head, off=off)),
+                *(entry.group for entry in found.newest),
+            ]
         ),
         users=found.users,
     )
+
+
+def _is_abandoned(runtime: Runtime, ref: SessionRef, head: Entry, *, off: frozenset[int]) -> bool:
+    """Whether so much came behind a call that no result is awaited any more, as where it is condensed."""
+    behind = runtime.store.transcript.entries(ref, track=head.track, after=head.seq, limit=_MOST)
+    return len({one.group for one in behind if one.seq not in off} - {head.group}) >= ABANDONED_AFTER
 
 
 def answered_before(inputs: Inputs, tail_from: int, *, since: int) -> int:

@@ -317,7 +317,8 @@ class Told:
     @property
     def is_reported(self) -> bool:
         """Whether it is a call, or what a tool printed."""
-        return self.text.startswith((marks.TOOL_MARK, USED)) or (not self.label and self.text.startswith(marks.WAITING))
+        by_itself = (marks.WAITING, marks.NOT_ANSWERED)
+        return self.text.startswith((marks.TOOL_MARK, USED)) or (not self.label and self.text.startswith(by_itself))
 
     @property
     def is_to_do(self) -> bool:

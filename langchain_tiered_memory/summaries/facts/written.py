@@ -149,7 +149,7 @@ def _lines(text: str) -> Iterator[_Line]:
         said = (line[mark.end() :] if mark else line).strip().removeprefix(marks.SAID)
         unmarked = marks.without_marks(said)
         by_tool = unmarked.startswith(marks.TOOL_MARK)
-        if is_code or not unmarked or unmarked.startswith(marks.STILL_OPEN):
+        if is_code or not unmarked or unmarked.startswith((marks.STILL_OPEN, marks.NOT_ANSWERED)):
             continue
         if by_tool and not (marks.is_kept(said) or marks.instead_of(said) or marks.ends(said)):
             continue

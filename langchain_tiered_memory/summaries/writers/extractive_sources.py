@@ -50,11 +50,12 @@ def units_of_summary(source: SourceText, index: int, participants: Sequence[str]
     """The items of a summary, with the speaker that ours begin with carried over to each of their sentences.
 
     Our own overview is left out. What an audit appended is read as what it quotes. `participants` are names that may
-    stand before a colon. What the last summary leaves open may be open still; a call of an earlier one got its result.
+    stand before a colon. What the last summary leaves open may be open still. A call that nothing answered is told
+    where it was made, and no further up.
     """
     waiting: Unit | None = None
     for unit, answers, asks_on in _read(source, index, {*participants, *_ROLES}):
-        if unit.kind == "open" and unit.text.startswith(marks.WAITING) and not is_last:
+        if unit.text.startswith(marks.NOT_ANSWERED) or (unit.kind == "open" and unit.text.startswith(marks.WAITING)):
             continue
         if asks_on and waiting:
             waiting = replace(waiting, text=f"{waiting.text} {unit.text}")

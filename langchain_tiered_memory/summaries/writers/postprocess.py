@@ -24,6 +24,7 @@ from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked,
 from langchain_tiered_memory.summaries.facts.written import has_statements
 from langchain_tiered_memory.summaries.marks import (
     CODE,
+    NOT_ANSWERED,
     SAID,
     STILL_OPEN,
     TOOL_MARK,
@@ -239,12 +240,15 @@ def _missing(text: str, job: CondenseJob, *, decided: bool, in_statements: bool)
     """Lines that tell what `text` does not, the most important first."""
     whole = folded(text)
     for source in job.sources:
-        yield from (f"{STILL_OPEN}{WAITING}{call}" for call in source.open_calls if folded(call) not in whole)
+        # What is condensed has been given up for dead: it waits no more.
+        untold = [call for call in source.open_calls if folded(call) not in whole]
+        more = f" and {len(untold) - 1} more" if len(untold) > 1 else ""
+        yield from (f"{NOT_ANSWERED}{WAITING}{call}{more}" for call in untold[:1])
     said = [unit for unit in units_of(job) if not _is_in_a_call(unit, job)]
     units = [unit for unit in said if _is_understood(unit)]
     terms = frozenset(analyse(text))
-    for unit in reversed(said):
-        if _is_left_open(unit, job, calls_alone=in_statements) and not _is_told(unit, terms):
+    for unit in () if in_statements else reversed(said):
+        if _is_left_open(unit, job) and not _is_told(unit, terms):
             yield f"{STILL_OPEN}{line_of([unit])}"
     if not decided:
         yield from _by_worth(units, "\n".join((text, *(fact.text for fact in job.facts))), job)
@@ -296,13 +300,10 @@ def _is_in_a_call(unit: Unit, job: CondenseJob) -> bool:
     return start is not None and unit.text[:_BEGINNING_CHARS] not in source.text[:start]
 
 
-def _is_left_open(unit: Unit, job: CondenseJob, *, calls_alone: bool) -> bool:
-    """Whether somebody said that something is open, or a call waited; of what summaries tell, the last may still."""
+def _is_left_open(unit: Unit, job: CondenseJob) -> bool:
+    """Whether somebody said that something is open; of what summaries tell, the last may still."""
     if job.level > 1 and unit.source < len(job.sources) - 1:
         return False
-    waits = unit.kind == "open" and unit.text.startswith(WAITING)
-    if waits or calls_alone:
-        return waits
     return _is_understood(unit) and cues.QUESTION.search(cues.lowered(unit.text)) is not None
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.context.required_messages import read_required
+from langchain_tiered_memory.summaries.tree.condense import ABANDONED_AFTER
 from tests.memory_builders import as_bytes, conversation, open_memory, ref_of, tool_turn
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.required_messages import RequiredMessages
     from langchain_tiered_memory.memory import Session
-
-ANSWER = AIMessage("so be it", id="said")
 
 
 def asking(message_id: str) -> AIMessage:
@@ -31,6 +30,10 @@ def session_of(*messages: BaseMessage) -> Session:
 
 def musts_of(session: Session, *, off: frozenset[int] = frozenset()) -> RequiredMessages:
     return read_required(session.core.runtime, ref_of(session), "main", off=off)
+
+
+def said(count: int) -> list[AIMessage]:
+    return [AIMessage(f"so be it, {number}", id=f"a{number}") for number in range(count)]
 
 
 def users(count: int) -> list[HumanMessage]:
@@ -58,14 +61,16 @@ def test_a_late_result_holds_its_call_and_nothing_of_what_was_said_in_between() 
     assert found.guard == 13
 
 
-def test_an_open_call_is_guarded_since_the_oldest_of_the_last_user_messages() -> None:
-    first, *rest = users(4)
-    open_late = session_of(first, rest[0], asking("late"), rest[1], ANSWER, rest[2], AIMessage("so", id="so"))
+def test_an_open_call_is_held_until_the_user_speaks_or_much_comes_behind_it() -> None:
+    first, second, *_ = users(4)
+    open_late = session_of(first, second, asking("late"), *said(5))
     assert 3 in musts_of(open_late).held, "its group stays, wherever it stands"
-    assert musts_of(open_late).guard == 5, "what was said behind it may be condensed"
-    open_early = session_of(first, asking("early"), *rest, *(AIMessage(f"a{n}", id=f"a{n}") for n in range(3)))
-    assert 2 not in musts_of(open_early).held, "who called it has been answered since"
+    assert musts_of(open_late).guard == 6, "what was said behind it may be condensed"
+    open_early = session_of(first, asking("early"), second, *said(5))
+    assert 2 not in musts_of(open_early).held, "the user spoke since"
     assert musts_of(open_early).guard == 6
+    long_ago = session_of(first, asking("early"), *said(ABANDONED_AFTER))
+    assert 2 not in musts_of(long_ago).held, "it is given up for dead, as where it is condensed"
 
 
 def test_a_message_off_the_branch_guards_nothing_and_asks_nothing() -> None:

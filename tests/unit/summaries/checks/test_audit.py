@@ -125,9 +125,15 @@ def test_what_the_facts_say_is_not_said_again() -> None:
     assert audit("nothing", message("The port is 8443."), facts=(fact,)).added == ()
 
 
-def test_an_unfinished_call_comes_before_everything_else() -> None:
+def test_a_call_without_a_result_comes_first_and_is_told_as_not_answered() -> None:
     done = audit("nothing", message("The port is 8443 now.", role="assistant", open_calls=("look_up(order=7)",)))
-    assert done.text == "nothing\nStill open: call look_up(order=7)\nAlso said: assistant: The port is 8443 now."
+    assert done.text == "nothing\nNot answered: call look_up(order=7)\nAlso said: assistant: The port is 8443 now."
+
+
+def test_many_calls_of_one_message_without_a_result_are_one_line() -> None:
+    calls = tuple(f"look_up(order={number})" for number in range(7, 12))
+    done = audit("nothing", message("Looking.", role="assistant", open_calls=calls))
+    assert done.added == ("Not answered: call look_up(order=7) and 4 more",)
 
 
 def test_what_somebody_said_is_open_stays_open_unless_the_summary_tells_it_in_other_words() -> None:
@@ -144,12 +150,11 @@ def test_what_an_audit_appended_below_is_told_by_the_next_while_it_matters() -> 
     assert second.added == (f"Also said: user: {PORT}",)
 
 
-def test_an_open_call_of_an_earlier_part_is_forgotten_one_level_up() -> None:
-    first = audit("one", message("x", role="assistant", open_calls=("look_up(order=7)",)))
-    assert audit("two", summary(first.text), summary("three", number=2)).added == ()
-    assert audit("two", summary("three"), summary(first.text, number=2)).added == (
-        "Still open: call look_up(order=7).",
-    )
+@pytest.mark.parametrize("told", ["Not answered: call look_up(order=7)", "Still open: call look_up(order=7)"])
+def test_a_call_without_a_result_is_forgotten_one_level_up(told: str) -> None:
+    first = summary(f"one\n{told}")
+    assert audit("two", first, summary("three", number=2)).added == ()
+    assert audit("two", summary("three"), summary(first.text, number=2)).added == ()
 
 
 def test_nothing_is_appended_without_room_and_what_is_too_long_lets_shorter_ones_through() -> None:

@@ -33,6 +33,7 @@ def test_each_bullet_is_a_fact_of_the_message_that_it_comes_from() -> None:
     [
         "- [tool] The harbour office is closed on Mondays.",
         "Still open: call search(harbour)",
+        "Not answered: call search(harbour)",
         "## Key points",
         "## Overview\nThey talked about the ferry and the budget.",
         "- The ferry costs 900 euros [not in the source: 900].",

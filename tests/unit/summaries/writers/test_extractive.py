@@ -300,13 +300,13 @@ def test_calls_are_told_in_words_and_a_tool_s_lines_keep_their_mark() -> None:
     assert all(line.startswith("[tool] Grep:") for line in above.splitlines() if "8443" in line)
 
 
-def test_a_call_that_waited_in_an_earlier_stretch_is_open_no_more() -> None:
-    waits = "- Ben: The port is 8443.\nStill open: call edit(path=a.py, text=of the ferry)"
+@pytest.mark.parametrize("lead", ["Not answered", "Still open"])
+def test_a_call_that_nothing_answered_is_told_where_it_was_made_alone(lead: str) -> None:
+    waits = f"- Ben: The port is 8443.\n{lead}: call edit(path=a.py, text=of the ferry)"
     first = SourceText(id="a", text=waits, tokens=count(waits), at=1.7e9, seq=2)
-    bygone = condensed(job([first, summary_of(chat(), 3)], target=60, most=70, level=2, strategy="thematic")).text
-    still = condensed(job([summary_of(chat(), 3), first], target=60, most=70, level=2, strategy="thematic")).text
-    assert "call edit" not in bygone
-    assert "call edit" in still
+    for sources in ([first, summary_of(chat(), 3)], [summary_of(chat(), 3), first]):
+        above = condensed(job(sources, target=60, most=70, level=2, strategy="thematic")).text
+        assert "call edit" not in above
 
 
 def test_a_request_that_the_overview_tells_is_told_once() -> None:
