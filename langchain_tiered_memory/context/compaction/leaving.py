@@ -3,9 +3,9 @@
 Each gives the smaller view and the ledger's rows of what left, or the same view where there was nothing to do. Parts of
 files leave before any message: what is quoted twice is lost least.
 
-Two windows. `drop_half` takes the older half between the first message and the recent ones, as in the
-condensation-mechanism design; `keep_last` keeps the first message and the last few. Both look at whole groups, so no
-call is parted from its results, and name what they leave out by each group's `first_seq`, oldest first.
+The window takes the older half between the first message and the recent ones, as in the condensation-mechanism design,
+or keeps the first message and the last few. It looks at whole groups, so no call is parted from its results, and names
+what it leaves out by each group's `first_seq`, oldest first.
 """
 
 from __future__ import annotations
@@ -67,13 +67,11 @@ def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[Ren
         going |= _selected(inputs, groups, must_stay=required, room=room)
         for spared in (critical, frozenset[int]()) if critical else (critical,):
             rest = [group for group in groups if group.first_seq not in going]
-            begins, stays = rendered.plan.border == 0, required | spared
-            if chosen.window == "last":
-                keep = chosen.keep_last
-                going |= {*keep_last(rest, must_stay=stays, room_tokens=room, keep=keep, keeps_first=begins)}
-            else:
-                share = chosen.drop_share
-                going |= {*drop_half(rest, must_stay=stays, room_tokens=room, share=share, keeps_first=begins)}
+            keep = chosen.keep_last if chosen.window == "last" else None
+            begins, stays, share = rendered.plan.border == 0, required | spared, chosen.drop_share
+            going |= {
+                *out_of_window(rest, must_stay=stays, room_tokens=room, share=share, keep=keep, keeps_first=begins)
+            }
             if _tokens(groups, without=going) <= room:
                 break
         if not (going or earlier):
@@ -317,56 +315,43 @@ _PAIR = 2
 """A user's message and its answer leave together where nothing else decides."""
 
 
-def drop_half(
+def out_of_window(
     groups: Sequence[Group],
     *,
     must_stay: frozenset[int],
     room_tokens: int,
-    share: float,
+    share: float = 0.0,
+    keep: int | None = None,
     keeps_first: bool = True,
 ) -> tuple[int, ...]:
-    """The groups to leave out so that the rest fits: the older half, and half of what is left, until it does.
+    """The groups to leave out, the oldest first, so that the rest fits: it is over its room only when no more may go.
 
-    Each round takes the oldest groups that together have no more than `share` of the messages that may go: an even
-    number of messages where such a run of whole groups exists, two messages if that is more, and at least one group.
-    The rest is over its room only when nothing more may go.
+    By `share` each round takes the oldest groups that together have no more than that part of the messages that may go:
+    an even number of messages where such a run of whole groups exists, two messages if that is more, and at least one
+    group. With `keep` all leaves that is not among the last so many messages, once there are more than `keep + 1`, and
+    then one group after the other; a group that reaches past them leaves whole.
 
     Args:
         groups: Oldest first.
         must_stay: `first_seq` of groups that stay; the newest group always does.
-        room_tokens: Raw tokens that the rest may take; nothing leaves where all of them fit.
+        room_tokens: Raw tokens that the rest may take.
         share: Of the messages that may go, 0 to 1, that leave at once.
+        keep: The last messages that stay while they fit; `None`: as `share` says.
         keeps_first: Whether the oldest group begins the conversation, and so stays: not behind summaries.
     """
-    going: list[Group] = []
     movable = _movable(groups, must_stay, keeps_first=keeps_first)
+    messages = sum(len(group.entries) for group in groups)
+    outside = set[int]()
+    if keep is not None and messages > keep + keeps_first:
+        counts = itertools.accumulate(len(group.entries) for group in reversed(groups))
+        outside = {group.first_seq for group, count in zip(reversed(groups), counts, strict=True) if count > keep}
     excess = _tokens(groups) - room_tokens
-    while movable and excess > 0:
-        count = _round(movable, share)
+    going: list[Group] = []
+    while movable and (excess > 0 or movable[0].first_seq in outside):
+        count = _round(movable, share) if keep is None else 1
         going += movable[:count]
         excess -= _tokens(movable[:count])
         movable = movable[count:]
-    return tuple(group.first_seq for group in going)
-
-
-def keep_last(
-    groups: Sequence[Group], *, must_stay: frozenset[int], room_tokens: int, keep: int, keeps_first: bool = True
-) -> tuple[int, ...]:
-    """The groups to leave out so that the first and the last messages remain, once there are more than `keep + 1`.
-
-    A group that reaches past the last `keep` messages leaves whole, save the newest. While the rest is larger than its
-    room, fewer of the last messages remain: the oldest leave first. The arguments are those of `drop_half`.
-    """
-    movable = _movable(groups, must_stay, keeps_first=keeps_first)
-    enough = keep + 1 if keeps_first else keep
-    outside = _before_last(groups, keep) if sum(len(group.entries) for group in groups) > enough else frozenset()
-    excess = _tokens(groups) - room_tokens
-    going: list[Group] = []
-    for group in movable:
-        if group.first_seq not in outside and excess <= 0:
-            break
-        going.append(group)
-        excess -= group.tokens
     return tuple(group.first_seq for group in going)
 
 
@@ -374,7 +359,7 @@ def chosen_by(selector_answer: object, groups: Sequence[Group], *, must_stay: fr
     """What of a `TruncationSelector`'s answer can be followed: groups that are there and may go, oldest first.
 
     The selector is somebody else's code: what is no collection of numbers says nothing. `groups` are as it was shown,
-    `must_stay` as in `drop_half`.
+    `must_stay` as in `out_of_window`.
     """
     if not isinstance(selector_answer, Collection) or isinstance(selector_answer, str | bytes):
         return ()
@@ -401,9 +386,3 @@ def _round(movable: Sequence[Group], share: float) -> int:
         if messages <= wanted:
             within = number
     return even or within or 1
-
-
-def _before_last(groups: Sequence[Group], keep: int) -> frozenset[int]:
-    """Groups that are not among the last `keep` messages."""
-    messages = itertools.accumulate(len(group.entries) for group in reversed(groups))
-    return frozenset(group.first_seq for group, count in zip(reversed(groups), messages, strict=True) if count > keep)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.compaction.leaving import chosen_by, drop_half, keep_last
+from langchain_tiered_memory.context.compaction.leaving import chosen_by, out_of_window
 from langchain_tiered_memory.types.records import Entry, Group
 
 NOTHING = frozenset[int]()
@@ -49,11 +49,11 @@ def tokens_left(groups: Sequence[Group], going: Sequence[int]) -> int:
 
 
 def half(groups: Sequence[Group], room: int, *, stay: frozenset[int] = NOTHING, **more: Any) -> tuple[int, ...]:
-    return drop_half(groups, must_stay=stay, room_tokens=room, share=more.pop("share", 0.5), **more)
+    return out_of_window(groups, must_stay=stay, room_tokens=room, share=more.pop("share", 0.5), **more)
 
 
 def last(groups: Sequence[Group], *, keep: int, room: int = 10**6, stay: frozenset[int] = NOTHING) -> tuple[int, ...]:
-    return keep_last(groups, must_stay=stay, room_tokens=room, keep=keep)
+    return out_of_window(groups, must_stay=stay, room_tokens=room, keep=keep)
 
 
 def test_nothing_leaves_where_everything_fits() -> None:
@@ -134,9 +134,9 @@ def test_a_window_leaves_out_whole_groups_in_order_and_none_that_has_to_stay(
     must = frozenset(stay)
     first = 0 not in {one % 2 for one in stay}  # both ways of beginning
     if window == "half":
-        going = drop_half(groups, must_stay=must, room_tokens=room, share=share, keeps_first=first)
+        going = out_of_window(groups, must_stay=must, room_tokens=room, share=share, keeps_first=first)
     else:
-        going = keep_last(groups, must_stay=must, room_tokens=room, keep=1 + round(share * 9), keeps_first=first)
+        going = out_of_window(groups, must_stay=must, room_tokens=room, keep=1 + round(share * 9), keeps_first=first)
     known = [group.first_seq for group in groups]
     assert list(going) == [one for one in known if one in going]
     assert len(set(going)) == len(going)
