@@ -18,7 +18,7 @@ import queue
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
@@ -72,7 +72,7 @@ class HostCall:
 
 Request: TypeAlias = ModelCall | Pause | MethodCall | HostCall
 Flow: TypeAlias = Generator[Request, Any, T]
-Step: TypeAlias = Callable[[], Request]
+Step: TypeAlias = "partial[Request]"
 """Goes on with a flow: by what its request was answered with, or by the error."""
 
 
@@ -114,11 +114,36 @@ class _Finished(Generic[T]):
 
 def each_step(flow: Flow[T], within: Callable[[], AbstractContextManager[object]]) -> Flow[T]:
     """`flow`, each stretch between two of its requests inside `within()`: nothing is held while it waits."""
+
+    def advance(step: Step) -> Request | _Finished[T]:
+        with within():
+            return _advance(step)
+
+    return _relayed(flow, advance)
+
+
+def until(flow: Flow[T], *, seconds: float, monotonic: Callable[[], float]) -> Flow[T | None]:
+    """What `flow` returns within so many seconds, or `None`; what it holds when they are over it gives back."""
+    ends = monotonic() + seconds
+
+    def advance(step: Step) -> Request | _Finished[T | None]:
+        if monotonic() >= ends and step.func != flow.throw:  # it is told of an error in any case
+            return _Finished(None)
+        request: Request | _Finished[T | None] = _advance(step)
+        if not isinstance(request, ModelCall):
+            return request
+        left, own = max(ends - monotonic(), 0.001), request.deadline_seconds
+        return replace(request, deadline_seconds=left if own is None else min(own, left))
+
+    return _relayed(flow, advance)
+
+
+def _relayed(flow: Flow[Any], advance: Callable[[Step], Request | _Finished[T]]) -> Flow[T]:
+    """A flow that goes on by `advance`, its requests handed on and what they are answered with handed back."""
     step: Step = partial(flow.send, None)
     try:
         while True:
-            with within():
-                request: Request | _Finished[T] = _advance(step)
+            request = advance(step)
             if isinstance(request, _Finished):
                 return request.value
             try:

@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.cutting import overflowed
 from langchain_tiered_memory.context.compaction.guard import decide, joined, outcome_of, undecided
 from langchain_tiered_memory.context.ladder import proposed
-from langchain_tiered_memory.context.layout import Piece, recall_position, shortened
+from langchain_tiered_memory.context.layout import Need, Packing, Piece, recall_position, shortened
 from langchain_tiered_memory.context.ledgers import diff_of
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.packing import Need, Packing
 from langchain_tiered_memory.context.policy import no_room_beside, with_loop
 from langchain_tiered_memory.context.recall_budget import said_beside
-from langchain_tiered_memory.context.recalling import Recalling, keep_standing, recalling, with_standing
+from langchain_tiered_memory.context.recalling import Recalling, keep_standing, parent_section, recalling, with_standing
 from langchain_tiered_memory.context.request import Request, read_inputs
 from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.section_report import account, not_shown
-from langchain_tiered_memory.context.sections.parent import parent_section
 from langchain_tiered_memory.context.view.fact_section import record_room
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, in_order, pinned_piece

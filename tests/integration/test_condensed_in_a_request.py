@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from langchain_tiered_memory.context.compaction import condensing
+from langchain_tiered_memory.context import ladder
 from langchain_tiered_memory.testing import FrozenClock
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import as_bytes, conversation, open_memory
@@ -45,18 +45,18 @@ def test_a_view_seen_once_shows_what_one_seen_before_and_after_would(
     call_style: CallStyle, rounds: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once = _shown(call_style, rounds, monkeypatch)
-    monkeypatch.setattr(condensing, "_border_stays", lambda *_, **__: False)
+    monkeypatch.setattr(ladder, "_border_stays", lambda *_, **__: False)
     assert _shown(call_style, rounds, monkeypatch) == once
 
 
 def test_where_nothing_can_be_taken_up_the_view_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bool] = []
-    renewed = condensing._renewed
+    renewed = ladder._renewed
 
     def counted(*given: object, **chosen: object) -> object:
         seen.append(True)
         return renewed(*given, **chosen)
 
-    monkeypatch.setattr(condensing, "_renewed", counted)
+    monkeypatch.setattr(ladder, "_renewed", counted)
     _shown("sync", [(30, False)], monkeypatch)
     assert len(seen) == 1

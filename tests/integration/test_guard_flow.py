@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from benchmarks.provider_rules import check_valid
-from langchain_tiered_memory.context.compaction import condensing
+from langchain_tiered_memory.context import ladder
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.extensions import TelemetryCollector, Verdict
@@ -392,7 +392,7 @@ def test_what_was_condensed_a_moment_ago_is_not_condensed_again(call_style: Call
 
 @both
 def test_a_step_that_would_free_too_little_waits(call_style: CallStyle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(condensing, "NUMBERS", replace(NUMBERS, least_progress_share=0.9))
+    monkeypatch.setattr(ladder, "NUMBERS", replace(NUMBERS, least_progress_share=0.9))
     chosen = settings_of(thresholds=ThresholdSettings(percent=50))
     seen = session_of(turns_for(60), chosen, call_style)
     told(call_style, seen.session.flush)

@@ -28,7 +28,7 @@ from langchain_tiered_memory.text.truncation import water_level, whole_again
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.packing import Packing
+    from langchain_tiered_memory.context.layout import Packing
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.rendered_view import RenderedView
     from langchain_tiered_memory.types.outcomes import StepKind

@@ -38,7 +38,7 @@ from langchain_tiered_memory.types.records import Spent
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from langchain_tiered_memory.context.packing import Packing
+    from langchain_tiered_memory.context.layout import Packing
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.reports import Event

@@ -1,15 +1,34 @@
-"""The plan of a view: what it shows besides the messages that come after it, fixed until the next condensation."""
+"""The plan of a view: what it shows besides the messages that come after it, fixed until the next condensation.
+
+A plan is kept until the recent part outgrows its room. Then the border moves over finished level-1 summaries in one
+big step: new nodes are appended behind the old ones while the cover's cap allows, else the cover is made anew. A view
+that a provider compacted begins with what it made, and nothing before that.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Tag, TypeAdapter
 
+from langchain_tiered_memory.context.required_messages import kept_by_kind
+from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
+from langchain_tiered_memory.context.view.fact_section import facts_of_view, leaves_out, record_room
+from langchain_tiered_memory.context.view.file_retention import with_files
+from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
+from langchain_tiered_memory.messages.content_blocks import compacts
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.summaries.rendering import facts_block
 from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, Joint, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.context.request import Inputs
+    from langchain_tiered_memory.types.records import Entry
 
 Answered: TypeAlias = Literal["in talk", "at work"]
 """How the first user message was answered: with words alone, or with calls of tools."""
@@ -112,3 +131,168 @@ def border_of_another_version(payload: str) -> int | None:
         return None
     border = stored.get("border")
     return border if type(border) is int else None
+
+
+_PAGE = 64
+_FIRST_STEPS = 16
+"""Messages behind the first user message among which a call of a tool says that it set a task, and another person's
+that somebody answered."""
+
+
+def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
+    """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
+    floor = previous.border if previous is not None else 0
+    border, found = _next_border(inputs, floor=floor)
+    items, facts = _record(inputs, previous, border=border)
+    skip, tail_from = _overlap(border, found)
+    since = previous.since if previous is not None else 0
+    queries = tuple(entry.seq for entry in inputs.required.users if since < entry.seq < tail_from)
+    # A call that waits for its result, or just got it, is shown, though everything around it is condensed; so is what
+    # the provider compacted, which stands for all before it.
+    kept = {seq for seq in (*inputs.required.held, since) if max(since, 1) <= seq < tail_from}
+    return ViewPlan(
+        border=border,
+        tail_from=tail_from,
+        items=items,
+        skip=skip,
+        queries=queries,
+        ratio=inputs.ratio,
+        kept=tuple(sorted(kept)),
+        since=since,
+        facts=facts,
+        always=kept_by_kind(inputs, previous),
+        answered=(previous.answered if previous is not None else None) or _answered(inputs),
+    )
+
+
+def _record(inputs: Inputs, previous: ViewPlan | None, *, border: int) -> tuple[tuple[CoverItem, ...], str]:
+    """Summaries and facts: what must last takes the room that it needs, what happened is told in the rest."""
+    policy = inputs.policy
+    items = _cover(inputs, previous, border=border, cap=policy.cover)
+    facts = _facts(inputs, items, border)
+    if leaves_out(facts):
+        least = min(policy.defended, policy.cover)
+        facts = _facts(inputs, _cover(inputs, previous, border=border, cap=least), border)
+        free = policy.record - inputs.counter.count_text(facts_block(facts))
+        items = _cover(inputs, previous, border=border, cap=max(least, min(free, policy.cover)))
+        facts = _facts(inputs, items, border)  # again: a value that is told here never stands without what replaced it
+    inputs.runtime.view_cache.note_list_room(inputs.ref.key, inputs.track, record_room(inputs, items))
+    return items, facts
+
+
+def _cover(inputs: Inputs, previous: ViewPlan | None, *, border: int, cap: int) -> tuple[CoverItem, ...]:
+    """What stands for the messages up to a border, but for those before a provider's compaction."""
+    made: tuple[CoverItem, ...] | None = None
+    if inputs.look is not None and inputs.look.levels is not None:
+        made = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
+    elif inputs.settings.context.older == "selection":
+        made = selected_cover(inputs, border=border, room=cap)
+    elif previous is not None and previous.items and not previous.provisional and not inputs.off and not inputs.alone:
+        made = grown_cover(inputs, previous, border=border, cap=cap)
+    if made is None:
+        made = whole_cover(inputs, border=border, cap=cap)
+    since = previous.since if previous is not None else 0
+    return tuple(item for item in made if item.last_seq >= since)
+
+
+def _facts(inputs: Inputs, items: Sequence[CoverItem], border: int) -> str:
+    room, lasting_room = inputs.policy.of("facts"), record_room(inputs, items)
+    return facts_of_view(inputs, items, border=border, room=room, lasting_room=lasting_room)
+
+
+def _answered(inputs: Inputs) -> Answered | None:
+    """How the first message was answered, where that was done before the user spoke again: it is no goal.
+
+    Among people who are named somebody else's message answers, too.
+    """
+    asked = [one for one in inputs.required.opening if one.role == "user"]
+    goal, asker = max(((one.seq, one.name) for one in asked), default=(0, None))
+
+    def said(limit: int, *, up_to: int | None = None) -> list[Entry]:
+        most = limit + len(inputs.off)
+        read = inputs.entries(after=goal, up_to=up_to, limit=most, newest_first=up_to is not None)
+        return [one for one in read if one.seq not in inputs.off][:limit]
+
+    first = said(_FIRST_STEPS)
+    before = [one for user in inputs.required.users for one in said(1, up_to=user.seq - 1)]
+    by_person = asker and any(one.role == "user" and one.name not in (None, asker) for one in first)
+    if not (by_person or any(one.role == "assistant" and not one.calls for one in before)):
+        return None
+    return "at work" if any(one.calls for one in first) else "in talk"
+
+
+def _next_border(inputs: Inputs, *, floor: int) -> tuple[int, list[tuple[str, int, int]]]:
+    """The new border, and the level-1 summaries around it."""
+    tree, ref, track = inputs.runtime.store.tree, inputs.ref, inputs.track
+    wanted = _keep_from(inputs)
+    blocked = tree.first_uncondensed(ref, track=track, after=floor)
+    guard = inputs.required.guard
+    limit = guard if blocked is None else min(guard, blocked)
+    near = tree.borders(ref, track=track, after=max(wanted - 2, floor), limit=_PAGE)
+    chosen = next((last for _, _, last in near if last < limit), None)
+    if chosen is None:
+        newest = tree.last_border(ref, track=track, before=limit)
+        chosen = newest[2] if newest is not None else 0
+    border = max(chosen, floor)
+    around = tree.borders(ref, track=track, after=border, limit=_PAGE)
+    before = tree.last_border(ref, track=track, before=border + 1)
+    return border, ([before] if before is not None else []) + around
+
+
+def _keep_from(inputs: Inputs) -> int:
+    """The first of the newest messages that a condensation leaves as they are."""
+    messages = inputs.look.last_messages if inputs.look is not None else None
+    tokens = max(inputs.policy.stays, inputs.policy.recent_least)
+    first, up_to = 0, None
+    while True:
+        page = inputs.entries(up_to=up_to, limit=_PAGE)
+        for entry in page:
+            if entry.seq in inputs.off:
+                continue
+            if messages is None:
+                tokens -= entry.tokens
+            else:
+                messages -= 1
+            if tokens < 0 or (messages is not None and messages < 0):
+                return first or entry.seq + 1
+            first = entry.seq
+        if len(page) < _PAGE:
+            return first
+        up_to = page[-1].seq - 1
+
+
+def _overlap(border: int, found: Sequence[tuple[str, int, int]]) -> tuple[tuple[str, ...], int]:
+    """Where the recent part starts when groups were interleaved, and which summaries behind that are in the cover."""
+    behind = [first for _, first, last in found if last > border]
+    tail_from = min([border + 1, *behind])
+    return tuple(one for one, _, last in found if tail_from <= last <= border), tail_from
+
+
+_NAMED: str = "compaction"
+"""In the payload of every message that has such a block: most need not be decoded."""
+
+
+def begun_by_compaction(inputs: Inputs, rendered: RenderedView) -> RenderedView:
+    """`rendered` from the provider's newest compaction on; as it is, where it begins with that or has none."""
+    newest = next(
+        (entry for entry in reversed(rendered.tail) if _has_compaction(entry, inputs.request.model.provider)), None
+    )
+    if newest is None or newest.seq <= rendered.plan.since:
+        return rendered
+    border = newest.seq - 1
+    plan = ViewPlan(
+        border=border,
+        tail_from=newest.seq,
+        since=newest.seq,
+        ratio=inputs.ratio,
+        masked=tuple(one for one in rendered.plan.masked if one[0] > newest.seq),
+        facts=facts_of_view(inputs, (), border=border, room=inputs.policy.of("facts")),
+        always=kept_by_kind(inputs, rendered.plan),
+    )
+    return with_files(inputs, render_view(inputs, plan))
+
+
+def _has_compaction(entry: Entry, reader: str | None) -> bool:
+    if entry.role != "assistant" or _NAMED not in entry.payload:
+        return False
+    return compacts(message_or_stand_in(entry)[0], reader=reader)
