@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence  # noqa: TC003 - pydantic reads the annotations of a model's fields
+from collections.abc import Callable, Iterable, Iterator, Sequence  # noqa: TC003 - pydantic reads the annotations of a model's fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field, PrivateAttr, SkipValidation
 
@@ -203,18 +203,12 @@ def spelt_out(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 def _telling_sentences(messages: Sequence[BaseMessage]) -> str:
     several = in_parts(messages, _telling_of_part)
-    return several if several is not None else _telling(messages)
+    asked = "\n".join(str(message.text) for message in messages)
+    return several or _telling(_HEADING.findall(str(messages[0].text)), _sources_in(asked), asked)
 
 
 def _telling_of_part(prompt: str) -> str:
-    """By the prompt of one part, as if it were a prompt of its own."""
-    headings = "\n".join(f"## {one}" for one in _HEADING.findall(prompt))
-    sources = "\n".join(
-        f'<source n="{number}" speaker="{speaker}">\n{text}\n</source>'
-        for number, (speaker, text) in enumerate(_messages_in(prompt), 1)
-    )
-    aim = _AIM.search(prompt)
-    return _telling([SystemMessage(headings), HumanMessage(f"{sources}\n{aim[0] if aim else ''}")])
+    return _telling(_HEADING.findall(prompt), _messages_in(prompt), prompt)
 
 
 def _messages_in(prompt: str) -> Iterator[tuple[str, str]]:
@@ -229,15 +223,15 @@ def _messages_in(prompt: str) -> Iterator[tuple[str, str]]:
         yield tag[1], body[tag.end() : stop].strip()
 
 
-def _telling(messages: Sequence[BaseMessage]) -> str:
-    asked = "\n".join(str(message.text) for message in messages)
+def _telling(headings: Sequence[str], sources: Iterable[tuple[str | None, str]], asked: str) -> str:
+    """Sentences of the sources under the first headings, in the size that is asked for."""
     aim = _AIM.search(asked)
     room = (int(aim[1]) if aim else _DEFAULT_AIM) * _CHARS_PER_TOKEN * _FILLED
-    headings = _HEADING.findall(str(messages[0].text))[:2] or ["Overview"]
+    headings = headings[:2] or ["Overview"]
     room -= sum(len(heading) + _CHARS_PER_TOKEN for heading in headings)
     units = [
         Unit(_spoken(speaker or "", said), "point", number, len(said) / _CHARS_PER_TOKEN, weight=telling(said))
-        for number, (speaker, text) in enumerate(_sources_in(asked))
+        for number, (speaker, text) in enumerate(sources)
         for said in sentences(text)
     ]
     chosen = list[int]()
