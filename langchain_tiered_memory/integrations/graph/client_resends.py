@@ -121,32 +121,25 @@ def _talked(
     *,
     is_work_aside: bool,
 ) -> dict[int, _Line]:
-    """The list's beginning as the transcript has it, by the place in the list."""
+    """The list's beginning as the transcript has it, by the place in the list.
+
+    What the transcript ends with is looked at, and the same up to its last answer: as many as the list has, where there
+    are.
+    """
     places = [place for place, one in enumerate(said) if _counts(_role_in(one), is_work_aside=is_work_aside)]
-    for ending in _endings(session, ref, words, len(places), is_work_aside=is_work_aside):
-        count = overlap([said[place] for place in places], [line.said for line in ending])
-        if count:
-            return dict(zip(places, ending[len(ending) - count :], strict=False))
-    return {}
-
-
-def _endings(
-    session: Session,
-    ref: SessionRef | None,
-    words: Mapping[bytes, _Said],
-    wanted: int,
-    *,
-    is_work_aside: bool,
-) -> list[list[_Line]]:
-    """What the transcript ends with, and the same up to its last answer: as many as are `wanted`, where there are."""
-    limit = max(wanted, 1)
+    limit = max(len(places), 1)
     while True:
         newest, is_all = _newest(session, ref, words, limit)
         lines = [one for one in newest if _counts(one.role, is_work_aside=is_work_aside)]
         answered = max((at for at, one in enumerate(lines, start=1) if one.role in {"assistant", WORKS}), default=0)
-        if answered >= wanted or is_all or limit >= _MOST_READ:
-            return [lines, lines[:answered]]
+        if answered >= len(places) or is_all or limit >= _MOST_READ:
+            break
         limit *= 4
+    for ending in (lines, lines[:answered]):
+        count = overlap([said[place] for place in places], [line.said for line in ending])
+        if count:
+            return dict(zip(places, ending[len(ending) - count :], strict=False))
+    return {}
 
 
 def _newest(
