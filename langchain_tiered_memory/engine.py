@@ -30,10 +30,9 @@ from langchain_tiered_memory.models.window_budget import learn_window
 from langchain_tiered_memory.runs.files.monitor import ContextSizes, Monitors
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.opening import close_runtime, open_runtime
-from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.transcript.outbox import confirm, tell_left_over
 from langchain_tiered_memory.transcript.remember import When, as_turn, remember
-from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.files import ContextSize
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Engine:
         works = runtime.settings.tree.background and not runtime.store.database.read_only
         self._worker = Worker(runtime) if works else None
         self._closed = False
-        self._sent: dict[tuple[str, str], int] = {}
+        self.sent = Remembered[tuple[str, str], int](_LINES_REMEMBERED)
         """Raw tokens of the last context given out for a (session, track): what the next answer's usage calibrates."""
         self.contexts = ContextSizes()
         """Sizes of the last contexts, for the reports of runs."""
@@ -71,7 +70,6 @@ class Engine:
         """Times and alerts of runs, whichever object takes their steps."""
         runtime.listeners.watch(self.monitors.hear)
         self._greeted = Greeted()
-        self._lock = forks.Lock()
 
     @classmethod
     def opened(cls, where: str | Path | None, **chosen: Any) -> Self:  # noqa: ANN401 - as `open_runtime` takes them
@@ -163,15 +161,9 @@ class Engine:
         if self._greeted.is_new(session_id):
             self.wake(session_id)
 
-    def note_sent(self, session_id: str, track: str, raw_tokens: int) -> None:
-        """Remember what a request counted before calibration, for the usage that its answer will report."""
-        line = (session_id, track)
-        with self._lock:
-            keep_newest(self._sent, line, raw_tokens, most=_LINES_REMEMBERED)
-
     def note_context(self, session_id: str, track: str, context: Context) -> None:
         """Remember what a request counted, and how large it was beside its window."""
-        self.note_sent(session_id, track, context.raw_tokens)
+        self.sent.put((session_id, track), context.raw_tokens)
         guard = context.guard
         size = ContextSize(
             at=self._runtime.now(),
@@ -188,8 +180,7 @@ class Engine:
         """What was sent for the answer in `batch`, once: a later answer belongs to a request that we did not make."""
         if not batch or not getattr(batch[-1], "usage_metadata", None):
             return None
-        with self._lock:
-            return self._sent.pop((session_id, track), None)
+        return self.sent.take((session_id, track))
 
     def flush(self, session_id: str | None, timeout: float | None = None) -> Flow[FlushReport]:
         """Let the background finish what it has in hand, so that no passage is embedded twice; then do the rest.
@@ -429,7 +420,7 @@ class SessionEngine:
             sent = handed_out(called, context.messages, tokens=context.tokens, epoch=epoch)
             runtime.last_requests.await_answer(self.session_id, self.track, sent)
         self.engine.note_context(self.session_id, self.track, context)
-        if runtime.view_cache.take_wish(self.session_id):
+        if runtime.view_cache.wishes.take(self.session_id):
             self.wake()
         return context
 

@@ -8,24 +8,20 @@ from the first request.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.sql.remembered import Remembered
+from langchain_tiered_memory.types.records import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
     from langchain_tiered_memory.types.outcomes import Zone
-    from langchain_tiered_memory.types.records import Summary
 
 T = TypeVar("T")
 
 _REMEMBERED = 1000
 """Views, summaries, and things said once."""
-_ROOMS = 8
-"""Views whose room for notes is remembered: one that is small, or large, for once decides nothing."""
 _OF_A_SESSION = 4
 """What is kept of one session's recall, at most, under names of its own."""
 
@@ -50,104 +46,45 @@ class ViewStanding:
 
 
 class ViewCache:
-    """Bounded maps behind one lock."""
+    """Bounded maps, each behind a lock."""
 
     def __init__(self) -> None:
-        self._lock = forks.Lock()
-        self._kept: defaultdict[str, dict[Hashable, Any]] = defaultdict(dict)
-        self._writes_paused_until = float("-inf")
-
-    def _get(self, of: str, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
-        with self._lock:
-            return self._kept[of].get(key)
-
-    def _put(self, of: str, key: Hashable, value: object, *, most: int = _REMEMBERED) -> bool:
-        """Whether nothing was kept there before."""
-        with self._lock:
-            kept = self._kept[of]
-            is_new = kept.pop(key, None) is None
-            kept[key] = value
-            if len(kept) > most:
-                del kept[next(iter(kept))]
-            return is_new
-
-    def view(self, session_key: int, name: str) -> ViewStanding | None:
-        """How a view stood, if it is remembered."""
-        found: ViewStanding | None = self._get("views", (session_key, name))
-        return found
-
-    def note(self, session_key: int, name: str, standing: ViewStanding) -> None:
-        """Remember how a view stands."""
-        self._put("views", (session_key, name), standing)
+        self.views = Remembered[tuple[int, str], ViewStanding](_REMEMBERED)
+        """How views stood, by session and name."""
+        self.asides = Remembered[Hashable, Any](_REMEMBERED)
+        """What requests had besides what was counted for them."""
+        self.wishes = Remembered[str, str](_REMEMBERED)
+        """Sessions with a view that needs what a model has yet to write, until somebody is told."""
+        self.writes_paused_until = float("-inf")
+        """When on the monotonic clock to try again to write what is derived."""
+        self._said = Remembered[Hashable, None](_REMEMBERED)
+        self._recalls = Remembered[tuple[int, str], tuple[Hashable, Any]](_OF_A_SESSION * _REMEMBERED)
+        self._forms = Remembered[str, tuple[Summary, Any]](_REMEMBERED)
 
     def first_time(self, what: Hashable) -> bool:
         """Whether this was not said before; it is from now on."""
-        return self._put("said", what, "said")
+        return self._said.put(what, None)
 
     def recalled(self, session_key: int, name: str, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
         """What was kept for a view under a name, if that was under the same `key`."""
-        found = self._get("recalls", (session_key, name))
+        found = self._recalls.get((session_key, name))
         return found[1] if found is not None and found[0] == key else None
 
     def keep_recalled(self, session_key: int, name: str, key: Hashable, value: object) -> None:
         """Keep what was recalled."""
-        self._put("recalls", (session_key, name), (key, value), most=_OF_A_SESSION * _REMEMBERED)
+        self._recalls.put((session_key, name), (key, value))
 
     def forms(self, summary: Summary, make: Callable[[], T]) -> T:
         """What a summary is told by at each resolution: made once for a summary as it is, and counted once."""
-        as_told, found = replace(summary, parent_id=None), self._get("forms", summary.id)
+        as_told, found = replace(summary, parent_id=None), self._forms.get(summary.id)
         if found is not None and found[0] == as_told:
             return cast("T", found[1])
         made = make()
-        self._put("forms", summary.id, (as_told, made))
+        self._forms.put(summary.id, (as_told, made))
         return made
-
-    def aside(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
-        """What was kept of earlier requests under a key."""
-        return self._get("asides", key)
-
-    def keep_aside(self, key: Hashable, value: object) -> None:
-        """Keep what requests had besides what was counted for them."""
-        self._put("asides", key, value)
-
-    def note_list_room(self, session_key: int, track: str, room: int) -> None:
-        """Remember how many tokens a view has for what must last."""
-        before = self._get("rooms", (session_key, track)) or ()
-        self._put("rooms", (session_key, track), (*before, room)[-_ROOMS:])
-
-    def list_room(self, session_key: int, track: str) -> int | None:
-        """The most tokens that one of the last views has for what must last; `None` where nobody remembers."""
-        return max(self._get("rooms", (session_key, track)) or (), default=None)
-
-    def note_review(self, session_key: int, track: str, seq: int) -> None:
-        """Remember that a model went through the notes of messages up to one."""
-        self._put("reviews", (session_key, track), seq)
-
-    def reviewed(self, session_key: int, track: str) -> int:
-        """The last message whose notes a model went through; 0 where nobody remembers."""
-        return self._get("reviews", (session_key, track)) or 0
-
-    def note_wish(self, session_id: str) -> None:
-        """Remember that a view of a session needs what a model has yet to write."""
-        self._put("wishes", session_id, session_id)
-
-    def take_wish(self, session_id: str) -> bool:
-        """Whether one does that nobody was told of; it is from now on."""
-        with self._lock:
-            return self._kept["wishes"].pop(session_id, None) is not None
-
-    def pause_writes(self, until: float) -> None:
-        """Remember that what is derived could not be written, and when on the monotonic clock to try again."""
-        with self._lock:
-            self._writes_paused_until = until
-
-    def writes_paused(self, now: float) -> bool:
-        """Whether it is too early to try again."""
-        with self._lock:
-            return now < self._writes_paused_until
 
     def clear(self) -> None:
         """Let go of everything: something was removed, and what was recalled may quote it."""
-        with self._lock:
-            for of in ("views", "recalls", "forms"):
-                self._kept[of].clear()
+        self.views.clear()
+        self._recalls.clear()
+        self._forms.clear()

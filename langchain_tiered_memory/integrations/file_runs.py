@@ -27,11 +27,10 @@ from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryN
 from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.tracks import Place, place_of
 from langchain_tiered_memory.integrations.tools import tool_of
-from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.text.fencing import plain_label
 from langchain_tiered_memory.text.truncation import most_fitting
 from langchain_tiered_memory.types.arguments import Count, FilePaths, Name  # noqa: TC001 - read at the border
-from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
@@ -86,8 +85,7 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
         self._memory = memory
         self._user_key = user_key
         self._wanted: dict[str, Any] = {"roots": roots, "critical": critical, "track": track}
-        self._lock = forks.Lock()
-        self._begun: dict[tuple[str, str | None], Run] = {}
+        self._begun = Remembered[tuple[str, str | None], "Run"](_RUNS_REMEMBERED)
         count = memory.core.runtime.counter.count_text
         self.tools = [_open_file_tool(self._run, max_tokens=max_tokens, count=count)]
 
@@ -97,8 +95,7 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
         config = ensure_config()
         place = place_of(config, self._user_key)
         run = _new_run(self._memory, place, self._wanted).resume()
-        with self._lock:
-            keep_newest(self._begun, (place.session_id, place.user), run, most=_RUNS_REMEMBERED)
+        self._begun.put((place.session_id, place.user), run)
 
     abefore_agent = off_loop_twin(before_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
@@ -113,8 +110,7 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
         """The run that was taken up, or one that nobody began: the files are the same."""
         place = place_of(config, self._user_key)
         key = (place.session_id, place.user)
-        with self._lock:
-            begun = self._begun.pop(key, None) if is_over else self._begun.get(key)
+        begun = self._begun.take(key) if is_over else self._begun.get(key)
         return begun if begun is not None else _new_run(self._memory, place, self._wanted)
 
 

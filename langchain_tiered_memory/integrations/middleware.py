@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
-from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.types import Command
 
@@ -24,17 +23,15 @@ from langchain_tiered_memory.driver import arun, off_loop_twin, run
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
 from langchain_tiered_memory.integrations.agent.model_call import MESSAGES_KEY, Told, kept, take_turn
-from langchain_tiered_memory.integrations.agent.reply import Outgoing
 from langchain_tiered_memory.integrations.agent.request import (
     Asked,
     Choices,
     changes_of,
     running_config,
     schemas_of,
-    stream,
 )
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
-from langchain_tiered_memory.integrations.graph.memory_node import EVENT_NAME, Notices, unstreamed
+from langchain_tiered_memory.integrations.graph.memory_node import Notices, atell, tell, unstreamed
 from langchain_tiered_memory.integrations.graph.tracks import place_of
 from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, merged, update_with
 from langchain_tiered_memory.models.chat_models import profile_of
@@ -57,6 +54,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from langchain_core.runnables import RunnableConfig
+
+    from langchain_tiered_memory.integrations.agent.reply import Outgoing
 
 
 class TieredMemoryState(AgentState[Any]):
@@ -172,13 +171,11 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         asked, config = found
 
         def take(call: Outgoing | Told) -> ModelResponse[Any] | None:
-            if isinstance(call, Outgoing):
-                with watched(config, asked.called):
-                    return _as_response(handler(call.request))
-            for notice in call.notices:
-                stream(request, notice)
-                dispatch_custom_event(EVENT_NAME, notice, config=config)
-            return None
+            if isinstance(call, Told):
+                tell(call.notices, config)
+                return None
+            with watched(config, asked.called):
+                return _as_response(handler(call.request))
 
         with unstreamed(config):
             response, record = run(take_turn(self._memory, asked, self._notices), take=take)
@@ -194,13 +191,11 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         asked, config = found
 
         async def take(call: Outgoing | Told) -> ModelResponse[Any] | None:
-            if isinstance(call, Outgoing):
-                with watched(config, asked.called):
-                    return _as_response(await handler(call.request))
-            for notice in call.notices:
-                stream(request, notice)
-                await adispatch_custom_event(EVENT_NAME, notice, config=config)
-            return None
+            if isinstance(call, Told):
+                await atell(call.notices, config)
+                return None
+            with watched(config, asked.called):
+                return _as_response(await handler(call.request))
 
         with unstreamed(config):
             response, record = await arun(take_turn(self._memory, asked, self._notices), take=take)

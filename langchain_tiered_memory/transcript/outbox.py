@@ -60,13 +60,13 @@ def may_write(runtime: Runtime) -> bool:
     database = runtime.store.database
     if database.read_only and database.unwritable_because is None:
         return False
-    return not runtime.view_cache.writes_paused(runtime.monotonic())
+    return runtime.monotonic() >= runtime.view_cache.writes_paused_until
 
 
 def note_unwritten(runtime: Runtime, session_id: str | None, error: StorageError) -> None:
     """Report that a derived write could not be made, and try none for a while."""
     seconds = max(_PAUSE_SECONDS, runtime.store.database.busy_seconds)
-    runtime.view_cache.pause_writes(runtime.monotonic() + seconds)
+    runtime.view_cache.writes_paused_until = runtime.monotonic() + seconds
     runtime.report(
         EventName.VIEW_NOT_WRITTEN,
         f"what was read is complete, what was derived from it could not be kept, and is not tried again for "

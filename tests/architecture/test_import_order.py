@@ -56,7 +56,6 @@ STORES = {
 THREADS = {"threading", "asyncio", "queue", "concurrent"}
 THREADS_MAY = {
     "driver.py": "drives both kinds of call, and leaves a hanging model behind",
-    "engine.py": "remembers what was sent, for whichever thread stores the answer",
     "testing.py": "counts the calls of a scripted model from any thread",
     "sql/forks.py": "makes forks wait for threads",
     "sql/": "connections are for every thread",
@@ -68,16 +67,13 @@ THREADS_MAY = {
     "runs/files/monitor.py": "notes measures from any thread",
     "transcript/outbox.py": "subscribes from any thread",
     "context/sections/registry.py": "sections are registered and asked for from any thread",
-    "context/view_cache.py": "remembers views for every thread that asks",
     "sessions/opening.py": "opens the index once, whoever asks first",
     "models/embeddings.py": "loads a model once",
     "models/token_counters.py": "loads an encoding once",
     "integrations/legacy/classic.py": "remembers the runs of a chain, whichever thread runs them",
     "integrations/legacy/runnable_history.py": "writes what a cancelled answer left, whoever cancels again",
     "integrations/graph/node_cache.py": "hands contexts between nodes, whichever thread runs them",
-    "integrations/file_runs.py": "remembers the runs of an agent, whichever thread begins and ends them",
     "integrations/graph/tracks.py": "numbers tasks that run side by side, in threads or not",
-    "integrations/graph/memory_node.py": "remembers what was told, whichever thread tells it",
     "summaries/engine/": "extensions, breakers and bounds are asked from any thread, and may hang",
     "summaries/writers/behind.py": "keeps the last requests for whichever thread asks",
 }

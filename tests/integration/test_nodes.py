@@ -103,7 +103,7 @@ async def test_a_crash_between_context_and_model_is_made_good_by_the_nodes_of_th
         again = chat_graph(memory, model).compile(checkpointer=saver)
         from langchain_tiered_memory.integrations.graph import node_cache as handover  # noqa: PLC0415 - what a new process does not have
 
-        handover.handover_of(memory)._contexts.clear()
+        handover.handover_of(memory).contexts.clear()
         await runner.invoke(again, None, thread())
         assert [type(one).__name__ for one in model.prompts[0]] == ["SystemMessage", "HumanMessage"]
         handover._handovers.pop(memory)

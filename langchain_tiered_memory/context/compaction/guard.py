@@ -115,12 +115,12 @@ def _note_need(packing: Packing) -> None:
     if wish is None or not runtime.view_cache.first_time(known):
         return
     if write_if_possible(runtime, inputs.ref.session_id, want, runtime, inputs.ref, wish):
-        runtime.view_cache.note_wish(inputs.ref.session_id)
+        runtime.view_cache.wishes.put(inputs.ref.session_id, inputs.ref.session_id)
 
 
 def _standing(inputs: Inputs) -> ViewStanding:
     runtime, ref = inputs.runtime, inputs.ref
-    known = runtime.view_cache.view(ref.key, inputs.name)
+    known = runtime.view_cache.views.get((ref.key, inputs.name))
     if known is not None:
         return known
     run = runtime.store.runs.read(ref)
@@ -171,7 +171,7 @@ def _noted(packing: Packing, standing: ViewStanding, *, used_tokens: int, saved:
         over_share=is_over_share(used_tokens, inputs.window.tokens, settings=inputs.settings.checkpoints),
         checkpoint_at=runtime.now() if saved else standing.checkpoint_at,
     )
-    runtime.view_cache.note(inputs.ref.key, inputs.name, noted)
+    runtime.view_cache.views.put((inputs.ref.key, inputs.name), noted)
     return noted
 
 
@@ -388,7 +388,7 @@ def write_account(packing: Packing, *, outcome: Outcome, standing: ViewStanding)
             runtime.condenser.tell_of_window(ref.session_id, outcome)
     if outcome.kind is not OutcomeKind.NOT_NEEDED:
         noted = replace(standing, failure=_repeatable(outcome), outcomes=standing.outcomes + 1)
-        runtime.view_cache.note(ref.key, name, noted)
+        runtime.view_cache.views.put((ref.key, name), noted)
 
 
 def _event(runtime: Runtime, ref: SessionRef, outcome: Outcome) -> Event:

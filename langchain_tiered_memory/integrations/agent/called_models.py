@@ -132,13 +132,13 @@ def watched(config: RunnableConfig, called: CalledModels) -> AbstractContextMana
 
 def aside_of(runtime: Runtime, session: Session, model: str | None) -> Aside:
     """What is known of earlier requests of this track to that model."""
-    known: Aside | None = runtime.view_cache.aside((session.session_id, session.track, model))
+    known: Aside | None = runtime.view_cache.asides.get((session.session_id, session.track, model))
     return known if known is not None else Aside()
 
 
 def keep_aside(runtime: Runtime, session: Session, model: str | None, aside: Aside, *, before: Aside) -> None:
     """Remember it for the next request; say so where it leaves more room than before."""
-    runtime.view_cache.keep_aside((session.session_id, session.track, model), aside)
+    runtime.view_cache.asides.put((session.session_id, session.track, model), aside)
     if aside.tokens > before.tokens:
         runtime.report(
             EventName.ROOM_SET_ASIDE,

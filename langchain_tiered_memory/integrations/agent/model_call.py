@@ -148,7 +148,7 @@ def _learn(prepared: Prepared, answer: Sequence[BaseMessage], sent: Sequence[Bas
     usages = [getattr(message, "usage_metadata", None) or {} for message in answer]
     took = max((int(usage.get("input_tokens") or 0) for usage in usages), default=0)
     raw_tokens, behind = measured(prepared, sent)
-    session.core.engine.note_sent(session.session_id, session.track, raw_tokens)
+    session.core.engine.sent.put((session.session_id, session.track), raw_tokens)
     if asked.called.last(name) != name:
         return
     before = aside_of(runtime, session, name)

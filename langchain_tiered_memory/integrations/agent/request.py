@@ -188,13 +188,6 @@ def running_config() -> RunnableConfig:
         raise InvalidInputError(msg) from error
 
 
-def stream(request: Any, notice: dict[str, Any]) -> None:  # noqa: ANN401 - a `ModelRequest`
-    """Put a notice into the graph's custom stream."""
-    writer = getattr(request.runtime, "stream_writer", None)
-    if writer is not None:
-        writer(notice)
-
-
 def is_summary(message: BaseMessage) -> bool:
     """Whether LangChain's or deepagents' `SummarizationMiddleware` wrote this message."""
     return message.additional_kwargs.get("lc_source") == "summarization"

@@ -17,12 +17,11 @@ from langchain_core.runnables.config import ensure_config, var_child_runnable_co
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
 from langchain_tiered_memory.driver import Flow, arun, run
-from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.types.bounded import keep_newest
+from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.types.outcomes import GuardReport, OutcomeKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
 
@@ -36,8 +35,7 @@ class Notices:
     """Turns the guard's reports into notices, each told once; safe for threads."""
 
     def __init__(self) -> None:
-        self._failures: dict[tuple[str, str], str] = {}
-        self._lock = forks.Lock()
+        self._failures = Remembered[tuple[str, str], str](_LINES_REMEMBERED)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Notices:
         """A new one: what was told to the callers of one agent is news to those of its copy."""
@@ -62,13 +60,12 @@ class Notices:
 
     def _is_new(self, report: GuardReport, line: tuple[str, str]) -> bool:
         """A condensation that keeps failing for one reason is news once."""
-        failed = report.outcome.kind is OutcomeKind.FAILED
-        reason = f"{report.outcome.reason}" if failed else ""
-        with self._lock:
-            known = self._failures.pop(line, "")
-            if reason:
-                keep_newest(self._failures, line, reason, most=_LINES_REMEMBERED)
-        return not failed or reason != known
+        if report.outcome.kind is not OutcomeKind.FAILED:
+            self._failures.take(line)
+            return True
+        known, reason = self._failures.get(line), str(report.outcome.reason)
+        self._failures.put(line, reason)
+        return reason != known
 
 
 def unstreamed(config: RunnableConfig) -> AbstractContextManager[None]:
@@ -139,9 +136,7 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
         config = ensure_config(config)
         with unstreamed(config):
             done = run(self._done(input, config))
-        for notice in done.notices:
-            if _write(notice):
-                dispatch_custom_event(EVENT_NAME, notice, config=config)
+        tell(done.notices, config)
         return done.update
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - LangChain's names
@@ -149,14 +144,26 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
         config = ensure_config(config)
         with unstreamed(config):
             done = await arun(self._done(input, config))
-        for notice in done.notices:
-            if _write(notice):
-                await adispatch_custom_event(EVENT_NAME, notice, config=config)
+        await atell(done.notices, config)
         return done.update
 
     def _done(self, state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
         found = self._journey(state, config)
         return found if isinstance(found, Done) else (yield from found)
+
+
+def tell(notices: Iterable[dict[str, Any]], config: RunnableConfig) -> None:
+    """Put notices into the graph's custom stream, and tell callbacks; where no graph is running, nobody is told."""
+    for notice in notices:
+        if _write(notice):
+            dispatch_custom_event(EVENT_NAME, notice, config=config)
+
+
+async def atell(notices: Iterable[dict[str, Any]], config: RunnableConfig) -> None:
+    """See `tell`."""
+    for notice in notices:
+        if _write(notice):
+            await adispatch_custom_event(EVENT_NAME, notice, config=config)
 
 
 def _write(notice: dict[str, Any]) -> bool:

@@ -28,8 +28,8 @@ from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, pla
 from langchain_tiered_memory.integrations.state import STATE_KEY, BranchRecord, current, part_of
 from langchain_tiered_memory.models.chat_models import name_of
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.types.arguments import Count, Name, Scope, Tool, Words  # noqa: TC001
-from langchain_tiered_memory.types.bounded import keep_newest
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
@@ -74,24 +74,14 @@ def call_of(asked: Mapping[str, Any]) -> ModelCall:
 
 
 class Handover:
-    """The calls that nodes were built for, and the newest contexts that nobody took yet; safe for threads."""
+    """The calls that nodes were built for, and the newest contexts that nobody took yet."""
 
     def __init__(self) -> None:
         self.notices = Notices()
-        self._lock = forks.Lock()
         self.calls: dict[str, ModelCall] = {}
         """By fingerprint: those that nodes of this process were built for."""
-        self._contexts: dict[tuple[str, ...], Context] = {}
-
-    def put(self, key: tuple[str, ...], context: Context) -> None:
-        """Keep a context until it is taken, or newer ones need its place."""
-        with self._lock:
-            keep_newest(self._contexts, key, context, most=_CONTEXTS_KEPT)
-
-    def made_for(self, key: tuple[str, ...], *, take: bool) -> Context | None:
-        """A context that was made for exactly this; taken once: whoever asks again has a reason to want a new one."""
-        with self._lock:
-            return self._contexts.pop(key, None) if take else self._contexts.get(key)
+        self.contexts = Remembered[tuple[str, ...], "Context"](_CONTEXTS_KEPT)
+        """Each for exactly one state and call. A model takes it: whoever asks again has a reason to want a new one."""
 
 
 def handover_of(memory: MemorySource) -> Handover:
@@ -169,7 +159,7 @@ def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool =
     session.core.check_owner()
     record = found.remembered()
     key = (session.session_id, session.track, call.fingerprint, json.dumps(record.to_json()))
-    known = handover.made_for(key, take=take)
+    known = handover.contexts.take(key) if take else handover.contexts.get(key)
     if known is not None:
         return Assembled(context=known, record=record)
     context = yield from session.core.context(
@@ -180,7 +170,7 @@ def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool =
         complete=True,
     )
     if not take:
-        handover.put(key, context)
+        handover.contexts.put(key, context)
     notices = handover.notices.of(context.guard, session_id=session.session_id, track=session.track)
     return Assembled(context=context, record=record, notices=notices)
 
