@@ -383,29 +383,17 @@ class SessionEngine:
         about = {telemetry.CONVERSATION: self.session_id, "tiered_memory.track": self.track}
         wanted = {"query": query, "max_tokens": asked.get("max_tokens"), "view": asked.get("view", "default")}
         with (
-            telemetry.operation("build_context", about, is_current=False) as span,
+            telemetry.operation("build_context", about, is_current=False) as note,
             traced("assemble", wanted, session_id=self.session_id, wanted=self.engine.settings.traces) as came,
         ):
             context = yield from each_step(self._context(query, **asked), self.runtime.store.database.snapshot)
-            came(
-                {
-                    "messages": context.messages,
-                    "tokens": context.tokens,
-                    "max_tokens": context.max_tokens,
-                    "zone": context.guard.zone.value,
-                    "sections": {section.name: section.tokens for section in context.sections},
-                }
-            )
+            figures = {"tokens": context.tokens, "max_tokens": context.max_tokens, "zone": context.guard.zone.value}
+            sections = {section.name: section.tokens for section in context.sections}
+            came({"messages": context.messages, **figures, "sections": sections})
+            shown = len(context.entry_ids) + len(context.passage_ids) + len(context.summary_ids)
+            figures["window"] = context.guard.window.tokens
+            note({f"tiered_memory.context.{name}": one for name, one in figures.items()} | {telemetry.RECORDS: shown})
             told = {"tiered_memory.context.zone": context.guard.zone.value}
-            span.note(
-                told
-                | {
-                    "tiered_memory.context.tokens": context.tokens,
-                    "tiered_memory.context.max_tokens": context.max_tokens,
-                    "tiered_memory.context.window": context.guard.window.tokens,
-                    telemetry.RECORDS: len(context.entry_ids) + len(context.passage_ids) + len(context.summary_ids),
-                }
-            )
             telemetry.record(telemetry.CONTEXT_TOKENS, context.tokens, told)
         return context
 

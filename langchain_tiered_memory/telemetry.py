@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -21,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from langchain_tiered_memory._version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    Note: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 SCOPE = "langchain_tiered_memory"
 """The instrumentation's name."""
@@ -100,21 +101,9 @@ def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """What an operation that is under way is told: its span takes it, where it has one."""
-
-    span: Any
-
-    def note(self, attributes: Mapping[str, Any]) -> None:
-        """Add what is known by now; what is `None` is left out."""
-        if self.span is not None:
-            self.span.set_attributes(_plain(attributes))
-
-
 @contextmanager
-def operation(name: Name, attributes: Mapping[str, Any], *, is_current: bool = True) -> Iterator[Noted]:
-    """Trace and time what is inside; does nothing where no provider is set.
+def operation(name: Name, attributes: Mapping[str, Any], *, is_current: bool = True) -> Iterator[Note]:
+    """Trace and time what is inside; does nothing where no provider is set. The value takes what is known by then.
 
     Attributes that are `None` are left out. Spans that begin within it in this thread are its children where it
     `is_current`: not for a flow. An error is told by its class alone: its words may quote what was said.
@@ -128,11 +117,16 @@ def operation(name: Name, attributes: Mapping[str, Any], *, is_current: bool = T
         kind = trace.SpanKind.INTERNAL
         span = _tracer_of(provider).start_span(name, kind=kind, attributes=told, record_exception=False)
         within = trace.use_span(span, record_exception=False, set_status_on_exception=False) if is_current else within
+
+    def note(known: Mapping[str, Any]) -> None:
+        if span is not None:
+            span.set_attributes(_plain(known))
+
     failed: dict[str, str] = {}
     begun = perf_counter()
     with within:
         try:
-            yield Noted(span)
+            yield note
         except Exception as error:
             failed[ERROR] = type(error).__qualname__
             raise

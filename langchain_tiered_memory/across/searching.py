@@ -47,10 +47,10 @@ def search_across(
     refs = runtime.store.across.sessions(user, besides=besides)
     if not refs or not query.strip():
         return []
-    with telemetry.operation("search_memory", {"gen_ai.retrieval.top_k": k}) as span:
+    with telemetry.operation("search_memory", {"gen_ai.retrieval.top_k": k}) as note:
         with runtime.store.database.snapshot():
             hits = _best(runtime, refs, asked(query), k=k, filters=filters)
-        span.note({telemetry.RECORDS: len(hits)})
+        note({telemetry.RECORDS: len(hits)})
     return hits
 
 

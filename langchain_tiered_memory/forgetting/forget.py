@@ -195,11 +195,11 @@ def _removed(
     """Write down what is to go, have it go, and tell what did."""
     removal = runtime.store.removal
     about = {telemetry.CONVERSATION: session_ids[0] if len(session_ids) == 1 else None}
-    with telemetry.operation("delete_memory", about) as span:
+    with telemetry.operation("delete_memory", about) as note:
         key = removal.begin(targets, now=runtime.now(), user=user)
         vectors, left = _carried_out(runtime, first=key)
         removed = removal.removed(key)
-        span.note({telemetry.RECORDS: removed.entries})
+        note({telemetry.RECORDS: removed.entries})
     runtime.report(
         EventName.FORGOTTEN,
         f"{removed.entries} messages, {removed.summaries} summaries",

@@ -100,12 +100,12 @@ def search(
     if ref is None or not query.strip():
         return []
     with (
-        telemetry.operation("search_memory", {telemetry.CONVERSATION: session_id, TOP_K: k}) as span,
+        telemetry.operation("search_memory", {telemetry.CONVERSATION: session_id, TOP_K: k}) as note,
         traced("search", {"query": query, "k": k}, session_id=session_id, wanted=runtime.settings.traces) as came,
     ):
         with runtime.store.database.snapshot():  # messages and summaries of one state, in one transaction
             hits = _best(runtime, ref, query, k=k, levels=levels, filters=filters)
-        span.note({telemetry.RECORDS: len(hits)})
+        note({telemetry.RECORDS: len(hits)})
         came({"hits": [{"id": hit.id, "level": hit.level, "score": hit.score, "text": hit.text} for hit in hits]})
     return hits
 

@@ -8,19 +8,18 @@ left alone.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from langchain_tiered_memory.context.compaction.pruning_items import FAILED_STATUS, calls_of_group
 from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.groups import as_groups
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.types.records import Entry, Group
@@ -34,12 +33,15 @@ def masked_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple
     groups = as_groups(rendered.tail)
     # A result that only points to an earlier one says nothing in its place.
     pointing = {piece.entry.seq for piece in rendered.masks if piece.entry is not None and piece.stands_in is not None}
+    # Failed calls replace nothing.
+    made = (call for group in groups for call in calls_of_group(group))
+    looks = {one.result.seq: one.exact for one in made if one.result and FAILED_STATUS not in one.result.payload}
     batch = masks(
         groups,
         unseen_from=seen,
         already=frozenset(seq for seq, _ in rendered.plan.masked) | pointing,
         tokens_to_free=rendered.tokens - target,
-        twins={seq: key for seq, key in same_looks(groups).items() if seq not in pointing},
+        twins={seq: key for seq, key in looks.items() if seq not in pointing},
         least_tokens=round(NUMBERS.mask_batch_share * inputs.window.limit / inputs.ratio),
         limit_tokens=inputs.policy.total,
     )
@@ -51,23 +53,6 @@ def masked_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple
         LeftOut(what=ids[one.seq], reason=f"masked: {one.reason} tool output", tokens=one.frees_tokens) for one in batch
     )
     return seen_with(inputs, replace(rendered.plan, masked=tuple(sorted(masked.items()))), rendered.tail), left
-
-
-def same_looks(groups: Iterable[Group]) -> dict[int, str]:
-    """A key by `seq` of each tool output. Failed calls are left out: they replace nothing."""
-    looks: dict[int, str] = {}
-    for group in groups:
-        made: dict[str, str] = {}
-        for entry in group.entries:
-            if entry.calls:
-                calls = getattr(message_or_stand_in(entry)[0], "tool_calls", ())
-                made |= {
-                    str(call["id"]): json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
-                    for call in calls
-                }
-            elif entry.answers in made and getattr(message_or_stand_in(entry)[0], "status", "success") != "error":
-                looks[entry.seq] = made[entry.answers]
-    return looks
 
 
 Reason: TypeAlias = Literal["repeated", "replaced", "giant"]

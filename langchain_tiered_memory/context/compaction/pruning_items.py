@@ -49,6 +49,10 @@ _FAILED_TAIL = re.compile(
 )
 
 
+FAILED_STATUS = '"status":"error"'
+"""In the payload of a tool's result that says itself that it is an error."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallReading:
     """One tool call and how it ended."""
@@ -58,8 +62,9 @@ class CallReading:
     subjects: frozenset[str]
     """Its tool with each file it names, or with its command: a later success on one of them settles its failure."""
     paths: tuple[tuple[str, FileOperation], ...]
+    result: Entry | None
+    """Its answer, where there is one."""
     failed: bool
-    answered: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +90,13 @@ class GroupReading:
 
 def failed_result(entry: Entry) -> bool:
     """Whether a tool's result is an error: by its status, or by how its text begins or ends."""
-    if '"status":"error"' in entry.payload:
+    if FAILED_STATUS in entry.payload:
         return True
     return bool(_FAILED_HEAD.match(entry.text[:_HEAD_CHARS]) or _FAILED_TAIL.search(entry.text[-_TAIL_CHARS:]))
 
 
-def _calls_of_group(group: Group) -> Iterator[CallReading]:
+def calls_of_group(group: Group) -> Iterator[CallReading]:
+    """The calls that a group makes, in order."""
     results = {entry.answers: entry for entry in group.entries if entry.answers is not None}
     for entry in group.entries:
         for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
@@ -100,8 +106,8 @@ def _calls_of_group(group: Group) -> Iterator[CallReading]:
                 exact=f"{call.name} {call.raw or json.dumps(call.args, sort_keys=True, default=str)}",
                 subjects=_subjects(call, [path for path, _ in paths]),
                 paths=paths,
+                result=result,
                 failed=result is not None and failed_result(result),
-                answered=result is not None,
             )
 
 
@@ -115,7 +121,7 @@ def _subjects(call: RequestedCall, paths: Sequence[str]) -> frozenset[str]:
 
 def read_groups(groups: Sequence[Group]) -> list[GroupReading]:
     """Every group with what it is about, oldest first. Takes time in proportion to the texts."""
-    calls = [tuple(_calls_of_group(group)) for group in groups]
+    calls = [tuple(calls_of_group(group)) for group in groups]
     paths = [frozenset(path for call in made for path, _ in call.paths) for made in calls]
     names = [_names(group, named) for group, named in zip(groups, paths, strict=True)]
     resolved, looked_again = _made_moot(calls)
@@ -165,7 +171,7 @@ def _made_moot(calls: Sequence[Sequence[CallReading]]) -> tuple[set[int], set[in
         if made and len(looks) == len(made) and all(call.exact in seen for call in looks):
             looked_again.add(at)
         for call in made:
-            if call.answered and not call.failed:
+            if call.result is not None and not call.failed:
                 succeeded |= call.subjects
                 seen.add(call.exact)
     return resolved, looked_again
@@ -302,7 +308,11 @@ def _place_of_content(readings: Sequence[GroupReading], path: str) -> int | None
     """The latest group that shows `path` as it is: read or written without an error."""
     for at in range(len(readings) - 1, -1, -1):
         for call in readings[at].calls:
-            if call.answered and not call.failed and any(one == path and kind != "search" for one, kind in call.paths):
+            if (
+                call.result is not None
+                and not call.failed
+                and any(one == path and kind != "search" for one, kind in call.paths)
+            ):
                 return at
     return None
 

@@ -209,11 +209,11 @@ def _told(
     make: Callable[[], CollectionReport],
 ) -> CollectionReport:
     """Have it done within a span, and tell what was done."""
-    with telemetry.operation(what, {telemetry.CONVERSATION: ref.session_id}) as span:
+    with telemetry.operation(what, {telemetry.CONVERSATION: ref.session_id}) as note:
         report = make()
         figures = {"moves": len(report.moves), "freed_bytes": report.freed_bytes}
         about = figures | {"utilisation": report.utilisation}
-        span.note({f"tiered_memory.file.{key}": value for key, value in about.items()})
+        note({f"tiered_memory.file.{key}": value for key, value in about.items()})
     ran = f", {', '.join(report.strategies)}" if report.strategies else ""
     runtime.report(
         name,

@@ -44,9 +44,9 @@ def open_file(
     runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str], pinned: bool = False
 ) -> OpenedFile:
     """A file's content, and what became of the tiers; a relative path is looked for in one root after the other."""
-    with telemetry.operation("open_file", {telemetry.CONVERSATION: ref.session_id}) as span:
+    with telemetry.operation("open_file", {telemetry.CONVERSATION: ref.session_id}) as note:
         opened = _opened(runtime, ref, path, roots=roots, pinned=pinned)
-        span.note(_about(opened))
+        note(_about(opened))
     return opened
 
 
@@ -93,14 +93,14 @@ def keep_file(
     most = runtime.settings.tiers.largest_bytes
     if len(said) > most:
         raise too_large(path, len(said), most)
-    with telemetry.operation("open_file", {telemetry.CONVERSATION: ref.session_id}) as span:
+    with telemetry.operation("open_file", {telemetry.CONVERSATION: ref.session_id}) as note:
         found = seen(path, said, modified_ns=None)
         kept = runtime.store.kept_files.find(ref, path)
         opened = _enter(runtime, ref, kept, found, pinned=pinned)
         if opened is None:  # a content that is brought along is always taken
             msg = f"{path!r} could not be kept"
             raise NotFoundError(msg)
-        span.note(_about(opened))
+        note(_about(opened))
     return opened
 
 

@@ -143,13 +143,13 @@ class ModelCalls:
         }
         wanted = {"level": job.level, "strategy": job.strategy, "source_tokens": job.source_tokens}
         with (
-            telemetry.operation("condense_memory", about, is_current=False) as span,
+            telemetry.operation("condense_memory", about, is_current=False) as note,
             traced("condense", wanted, session_id=job.session_id, wanted=self.traces) as came,
         ):
             answer = yield from self._asked(prompt, job)
             read, written = answer.spent.input_tokens, answer.spent.output_tokens
             came({"text": answer.text, "input_tokens": read, "output_tokens": written, "model": self.name})
-            span.note({"tiered_memory.condense.input_tokens": read, "tiered_memory.condense.output_tokens": written})
+            note({"tiered_memory.condense.input_tokens": read, "tiered_memory.condense.output_tokens": written})
             model = {"gen_ai.request.model": self.name}
             telemetry.add(telemetry.CONDENSE_TOKENS, read, {**model, "gen_ai.token.type": "input"})
             telemetry.add(telemetry.CONDENSE_TOKENS, written, {**model, "gen_ai.token.type": "output"})
