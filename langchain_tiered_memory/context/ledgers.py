@@ -143,14 +143,7 @@ _LOOKED_BACK = 20
 
 
 def outcomes(runtime: Runtime, session_id: str, *, limit: int, track: str | None = None) -> list[Outcome]:
-    """Kept outcomes, of one track or of all, newest first.
-
-    Raises:
-        InvalidInputError: when `limit` is below 1.
-    """
-    if limit < 1:
-        msg = f"limit is {limit}: ask for at least one outcome"
-        raise InvalidInputError(msg)
+    """Kept outcomes, of one track or of all, newest first."""
     ref = runtime.store.transcript.find(session_id)
     return runtime.store.outcomes.read(ref, limit=limit, track=track) if ref is not None else []
 

@@ -26,9 +26,9 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.recall.indexing import index_all, queue_lost
 from langchain_tiered_memory.reports import FlushReport
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.summaries.tree.condense import condense, is_due
 from langchain_tiered_memory.summaries.tree.fact_reading import read_what_waits
-from langchain_tiered_memory.types.bounded import keep_newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +50,7 @@ class Greeted(forks.AtFork):
     """The sessions that were used in this process; in a forked child each is new again, for the parent may be gone."""
 
     def __init__(self) -> None:
-        self._lock = forks.Lock()
-        self._known: dict[str, None] = {}
+        self._known = Remembered[str, None](_SESSIONS_REMEMBERED)
         forks.tell(self)
 
     def after_fork_in_child(self) -> None:
@@ -60,10 +59,7 @@ class Greeted(forks.AtFork):
 
     def is_new(self, session_id: str) -> bool:
         """Whether it was not used lately; it is from now on."""
-        with self._lock:
-            known = session_id in self._known
-            keep_newest(self._known, session_id, None, most=_SESSIONS_REMEMBERED)
-        return not known
+        return self._known.put(session_id, None)
 
 
 class Worker(forks.AtFork):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
 from langchain_tiered_memory.integrations.graph.client_resends import ids_of
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.types.bounded import keep_newest
+from langchain_tiered_memory.sql.remembered import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.legacy.turns import identity, their_own, with_ids
+from langchain_tiered_memory.sql.remembered import keep_newest
 from langchain_tiered_memory.types.arguments import Count, Name, SessionId, Tool  # noqa: TC001
-from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:

@@ -79,9 +79,6 @@ def answered(value: object) -> list[BaseMessage]:
 
 def their_own(messages: Iterable[object]) -> list[BaseMessage]:
     """`messages` without those that this package wrote into a context, and with each chunk as its whole message."""
-    if isinstance(messages, str | bytes | Mapping | BaseMessage):
-        msg = f"this takes a list of messages, not one {type(messages).__name__}: put it in a list"
-        raise InvalidInputError(msg)
     found = []
     for one in messages:
         message = coerce(one)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.types.bounded import keep_newest
+from langchain_tiered_memory.sql.remembered import keep_newest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

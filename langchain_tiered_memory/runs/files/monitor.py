@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import TypeAdapter, ValidationError
 
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.types.bounded import keep_newest
+from langchain_tiered_memory.sql.remembered import keep_newest
 from langchain_tiered_memory.types.files import ContextSize, RunAlert, RunReport, Timing
 
 if TYPE_CHECKING:
