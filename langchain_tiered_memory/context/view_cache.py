@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 _REMEMBERED = 1000
 """Views, summaries, and things said once."""
+_ROOMS = 8
+"""Views whose room for notes is remembered: one that is small, or large, for once decides nothing."""
 _OF_A_SESSION = 4
 """What is kept of one session's recall, at most, under names of its own."""
 
@@ -55,9 +57,12 @@ class ViewCache:
         """What requests had besides what was counted for them."""
         self.wishes = Remembered[str, str](_REMEMBERED)
         """Sessions with a view that needs what a model has yet to write, until somebody is told."""
+        self.reviewed = Remembered[tuple[int, str], int](_REMEMBERED)
+        """The last message whose notes a model joined for room, by session and track."""
         self.writes_paused_until = float("-inf")
         """When on the monotonic clock to try again to write what is derived."""
         self._said = Remembered[Hashable, None](_REMEMBERED)
+        self._rooms = Remembered[tuple[int, str], tuple[int, ...]](_REMEMBERED)
         self._recalls = Remembered[tuple[int, str], tuple[Hashable, Any]](_OF_A_SESSION * _REMEMBERED)
         self._forms = Remembered[str, tuple[Summary, Any]](_REMEMBERED)
 
@@ -73,6 +78,15 @@ class ViewCache:
     def keep_recalled(self, session_key: int, name: str, key: Hashable, value: object) -> None:
         """Keep what was recalled."""
         self._recalls.put((session_key, name), (key, value))
+
+    def note_list_room(self, session_key: int, track: str, room: int) -> None:
+        """Remember how many tokens a view has for what must last."""
+        before = self._rooms.get((session_key, track)) or ()
+        self._rooms.put((session_key, track), (*before, room)[-_ROOMS:])
+
+    def list_room(self, session_key: int, track: str) -> int | None:
+        """The most tokens that one of the last views has for what must last; `None` where nobody remembers."""
+        return max(self._rooms.get((session_key, track)) or (), default=None)
 
     def forms(self, summary: Summary, make: Callable[[], T]) -> T:
         """What a summary is told by at each resolution: made once for a summary as it is, and counted once."""

@@ -43,7 +43,7 @@ def review_of(runtime: Runtime, ref: SessionRef, jobs: Sequence[CondenseJob], *,
     notes = runtime.store.facts.lasting(ref, before=min(seqs), track=track, limit=LOOKED_AT)
     notes.sort(key=lambda one: (one.seq, one.id))
     sizes = [runtime.counter.count_text(line_of(one)) + LINE_TOKENS for one in notes]
-    last = runtime.view_cache.reviewed(ref.key, track)
+    last = runtime.view_cache.reviewed.get((ref.key, track)) or 0
     new = sum(size for one, size in zip(notes, sizes, strict=True) if one.seq > last)
     total = sum(sizes)
     if total <= room or new < _NEW * room:
@@ -79,7 +79,7 @@ def join_notes(runtime: Runtime, ref: SessionRef, review: CondenseJob | None, an
     """Store what the answer to a review joins, where there was one; what changed since it was asked for stays."""
     if review is None or not answer:
         return
-    runtime.view_cache.note_review(ref.key, track, max(one.seq for one in review.kept))
+    runtime.view_cache.reviewed.put((ref.key, track), max(one.seq for one in review.kept))
     found = joining(answer, review.kept)
     joined = runtime.store.facts.join(ref, found) if found else 0
     if joined:
