@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Tag, TypeAdapter
 
-from langchain_tiered_memory.context.required_messages import kept_by_kind
+from langchain_tiered_memory.context.required_messages import answered_before, kept_by_kind
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
 from langchain_tiered_memory.context.view.fact_section import facts_of_view, leaves_out, record_room
 from langchain_tiered_memory.context.view.file_retention import with_files
@@ -156,6 +156,7 @@ def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
         items=items,
         skip=skip,
         queries=queries,
+        answers=answered_before(inputs, tail_from, since=since),
         ratio=inputs.ratio,
         kept=tuple(sorted(kept)),
         since=since,
