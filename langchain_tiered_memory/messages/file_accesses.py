@@ -256,6 +256,7 @@ def _spellings(name: str) -> Iterable[str]:
             yield "".join(words[-count:])
 
 
+@lru_cache(maxsize=4096)
 def folded(name: str) -> str:
     """The name of a tool or an argument, however its words are put together."""
     return _SEPARATORS.sub("", name.lower())

@@ -22,9 +22,6 @@ from langchain_tiered_memory.messages.quoting import message_or_stand_in
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from langchain_core.messages import BaseMessage
-
-    from langchain_tiered_memory.messages.content_blocks import RequestedCall
     from langchain_tiered_memory.messages.file_texts import Change, Reading
     from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.drafts import FileTouch
@@ -48,6 +45,10 @@ class FileCall:
     reading: Reading | None
     refused: bool
     """Whether nothing came of it: its answer is marked as an error, or has not the form of its tool's."""
+    kind: _Kind | None
+    """`None` where its answer has no form of its own: a shell's, or one that is neither a change nor a text."""
+    has_form: bool
+    """Whether its answer has the form that a tool gives to what it did."""
 
     def texts(self) -> Iterator[tuple[int, Change | Reading]]:
         """What it put into files or showed of one, each with the message that has it."""
@@ -63,18 +64,13 @@ class FileCall:
 def file_calls(groups: Sequence[Group], settings: FileSettings) -> list[FileCall]:
     """The answered calls on files in some groups of one run, in their order."""
     found = [one for group in groups for one in _calls_of(group, settings)]
-    answers = [(kind, has_form) for call, kind, has_form in found if kind is not None and not call.refused]
+    answers = [(one.kind, one.has_form) for one in found if one.kind is not None and not one.refused]
     formal = {kind for kind, has_form in answers if has_form}
-    for call, kind, has_form in found:
-        if kind is not None and kind in formal and not has_form:
-            alike = [one for other, one in answers if other[0] == kind[0]]
+    for call in found:
+        if call.kind in formal and not call.has_form:
+            alike = [has_form for kind, has_form in answers if kind[0] == call.kind[0]]
             call.refused = call.refused or 2 * sum(alike) > len(alike)
-    return [call for call, *_ in found]
-
-
-def refused_calls(groups: Sequence[Group], settings: FileSettings) -> set[tuple[int, str | None]]:
-    """The calls of which nothing came, each by its message and its id."""
-    return {(call.seq, call.call_id) for call in file_calls(groups, settings) if call.refused}
+    return found
 
 
 def refused_writes(groups: Sequence[Group], settings: FileSettings) -> set[tuple[int, str]]:
@@ -86,8 +82,7 @@ def refused_writes(groups: Sequence[Group], settings: FileSettings) -> set[tuple
     return refused - done
 
 
-def _calls_of(group: Group, settings: FileSettings) -> Iterator[tuple[FileCall, _Kind | None, bool]]:
-    """Each with its kind, `None` where its answer has no form of its own, and whether the answer has the usual form."""
+def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
     answers = {entry.answers: entry for entry in group.entries if entry.answers is not None}
     for entry in group.entries:
         for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
@@ -96,25 +91,26 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[tuple[FileCall, 
             if answer is None or not touches:
                 continue
             result = message_or_stand_in(answer)[0]
-            one = FileCall(
+            changes, reading = changes_of(call, settings), reading_of(call, result, settings)
+            written = [touch.path for touch in touches if touch.operation == "write"]
+            kind: _Kind | None = None
+            has_form = False
+            if not is_shell(call, settings) and (written or reading is not None):
+                kind = "write" if written else "read", folded(call.name), any(change.old for change in changes)
+                has_form = _names(text_of(result), written) if written else shows_numbers(text_of(result))
+            yield FileCall(
                 group=group.first_seq,
                 seq=entry.seq,
                 answer_seq=answer.seq,
                 call_id=call.id,
                 touches=touches,
-                changes=changes_of(call, settings),
-                reading=reading_of(call, result, settings),
+                changes=changes,
+                reading=reading,
                 refused=getattr(result, "status", "success") == "error",
+                kind=kind,
+                has_form=has_form,
             )
-            yield one, *_form(call, one, result, settings)
 
 
-def _form(call: RequestedCall, one: FileCall, result: BaseMessage, settings: FileSettings) -> tuple[_Kind | None, bool]:
-    written, text = one.writes(), text_of(result)
-    if is_shell(call, settings) or not (written or one.reading):
-        return None, False
-    if not written:
-        return ("read", folded(call.name), False), shows_numbers(text)
-    names = (posixpath.basename(path.replace("\\", "/")) for path in written)
-    replaces = any(change.old for change in one.changes)
-    return ("write", folded(call.name), replaces), any(name in text for name in names)
+def _names(answer: str, paths: Sequence[str]) -> bool:
+    return any(posixpath.basename(path.replace("\\", "/")) in answer for path in paths)

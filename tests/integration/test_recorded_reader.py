@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory.events import EventName
@@ -62,3 +63,23 @@ def test_what_a_reader_wrote_is_taken_as_it_stands_in_few_calls() -> None:
         assert [line for line in added if not _ADDED.fullmatch(line)] == []
         assert "\u02c2" not in one.text
     assert "<session-id>" in "".join(one.text for one in made)
+
+
+@pytest.mark.parametrize(("named", "is_marked"), [("#4417", False), ("#9926", True)])
+def test_what_other_messages_of_one_call_name_is_no_invention(named: str, *, is_marked: bool) -> None:
+    def answer(prompt: Sequence[BaseMessage]) -> str:
+        numbers = re.findall(r"^<part (\d+) ", str(prompt[-1].text), re.MULTILINE)
+        told = f"- They spoke of the harbour's crane at length, order {named}."
+        return "\n".join(f"<summary {number}>\n{told}\n</summary>" for number in numbers)
+
+    with open_memory(model=ScriptedModel(answers=answer)) as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Order #4417 is the harbour's crane.")])
+        for number in range(24):
+            said = f"The harbour's crane moved at length, load after load, they spoke of it {'again ' * 8}({number})."
+            session.add_messages([AIMessage(said) if number % 2 else HumanMessage(said)])
+        session.context("", max_tokens=420)
+        session.flush()
+        texts = [one.text for one in summaries_of(session) if not one.by_rules and one.first_seq > 1]
+    assert len(texts) > 1
+    assert any("not in the source" in text for text in texts) is is_marked

@@ -96,14 +96,23 @@ class _Stretches:
         return len(alone) >= _LEAST_ALONE or any(char.isdigit() for term in alone for char in term)
 
 
-def labelled(text: str, sources: Sequence[SourceText], headings: frozenset[str] = frozenset()) -> str:
+def labelled(
+    text: str,
+    sources: Sequence[SourceText],
+    headings: frozenset[str] = frozenset(),
+    beside: Sequence[SourceText] = (),
+) -> str:
     """`text` with the label of tools before each sentence that comes from one and does not carry it.
 
-    `headings` stand in any summary: all others are judged as lines are.
+    `headings` stand in any summary: all others are judged as lines are. What people said `beside` the sources, the
+    writer knows as well: a sentence may rest on it. What tools said there is nothing to it.
     """
     read = _read(sources)
     if not any(read.labels) and not read.is_cut:
         return text
+    for label, stretch in (one for source in beside for one in _stretches(source)):
+        if not label:
+            read.add(stretch, label)
     return "\n".join(line for given in text.splitlines() for line in _labelled_line(given, read, headings))
 
 
@@ -121,7 +130,12 @@ def _read(sources: Sequence[SourceText]) -> _Stretches:
 
 
 def _stretches(source: SourceText) -> Iterator[tuple[str, str]]:
-    """The stretches of a message, or the lines of a summary, each with its label."""
+    """The stretches of a message, or the lines of a summary, each with its label.
+
+    None of an answer that refuses a change: a host, or a person through it, speaks there for a tool that did not run.
+    """
+    if source.is_refusal:
+        return
     if source.role == "tool":
         label = speaker_label(source.speaker, "tool")
         yield from ((label, match[0]) for match in _STRETCH.finditer(source.text))

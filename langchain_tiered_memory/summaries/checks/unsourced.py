@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import INSTEAD, NOTE, NOTED
-from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL
+from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL, folded, states
 from langchain_tiered_memory.text.sentences import FENCE, pieces
 from langchain_tiered_memory.types.records import utc
 
@@ -71,6 +71,17 @@ class Evidence:
     texts: tuple[str, ...]
     """With what the writer was told beside the sources: names, a title, facts."""
     times: tuple[float, ...]
+    beside: tuple[str, ...] = ()
+    """Other stretches of the same session that the writer knows. They explain what stands there as it is written, and
+    nothing else: so much text has a figure for anything."""
+
+    def quotes(self, shown: str) -> bool:
+        """Whether `shown` stands beside the sources as it is."""
+        return states(self._beside, folded(shown))
+
+    @cached_property
+    def _beside(self) -> str:
+        return folded("\n".join(self.beside))
 
     @cached_property
     def values(self) -> tuple[float, ...]:
@@ -224,14 +235,17 @@ _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]|(?:[-*+] |\d{1,3}[.)] )?\*\*[^
 _COUNTING = re.compile(r"^[ \t]*\(?\d{1,3}[.)][ \t]")
 
 
-def evidence(texts: Sequence[str], times: Sequence[float], known: Iterable[str] = ()) -> Evidence | None:
+def evidence(
+    texts: Sequence[str], times: Sequence[float], known: Iterable[str] = (), beside: Iterable[str] = ()
+) -> Evidence | None:
     """What sources state; `None` where they are too long to be looked at whole: then nothing may be called unsourced.
 
-    `times` are when each was said, in seconds since the epoch; `known` is what the writer was told beside them.
+    `times` are when each was said, in seconds since the epoch; `known` is what the writer was told beside them, and
+    `beside` other stretches of the session.
     """
     if sum(map(len, texts)) > _MAX_CHARS:
         return None
-    return Evidence((*map(without_marked, texts), *known), tuple(times))
+    return Evidence((*map(without_marked, texts), *known), tuple(times), tuple(beside))
 
 
 def without_marked(text: str) -> str:
@@ -308,7 +322,8 @@ def _spans(line: str, found: Evidence) -> Iterator[tuple[int, int, bool]]:
         for match in pattern.finditer(line):
             shown = match[0].rstrip(".,;:!?'\")]}")
             if shown and not set(shown) & set("[]"):
-                yield match.start(), match.start() + len(shown), not is_known(shown, found)
+                is_strange = not is_known(shown, found) and not found.quotes(shown)
+                yield match.start(), match.start() + len(shown), is_strange
 
 
 def _first_of_each_place(spans: Sequence[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:

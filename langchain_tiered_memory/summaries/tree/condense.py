@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import LevelSettings
-    from langchain_tiered_memory.summaries.writers.jobs import Condensed
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed, SourceText
     from langchain_tiered_memory.types.drafts import WaitingEntry
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
@@ -290,6 +290,12 @@ def _committed(runtime: Runtime, ref: SessionRef, leased: Sequence[Summary], *, 
         return (yield from _written(runtime, ref, _expected(runtime, works), seen, later=later)) if works else 0
 
 
+def _beside(work: Work, works: Sequence[Work]) -> tuple[SourceText, ...]:
+    """The messages of the other summaries that are written with one."""
+    others = (other.job for other in works if other is not work and other.job.level == 1)
+    return tuple(source for job in others for source in job.sources)
+
+
 def _written(
     runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set[str], *, later: bool | None
 ) -> Flow[int]:
@@ -300,7 +306,10 @@ def _written(
     jobs, track = [work.job for work in works], works[0].summary.track or ""
     review = review_of(runtime, ref, jobs, track=track) if later is None else None
     kept = review.kept if review is not None else () if later else kept_before(runtime, ref, jobs, track=track)
-    prepared = [engine.prepare(replace(work.job, kept=kept if work.job.level == 1 else ())) for work in works]
+    prepared = [
+        engine.prepare(replace(work.job, kept=kept if work.job.level == 1 else (), beside=_beside(work, works)))
+        for work in works
+    ]
     given: list[Condensed | None] = [None for _ in works]
     joins = ""
     try:

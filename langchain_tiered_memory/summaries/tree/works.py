@@ -15,7 +15,7 @@ from langchain_tiered_memory.errors import CondensationError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import looks_alone, touches_of_call, writes_alone
-from langchain_tiered_memory.messages.file_calls import refused_calls
+from langchain_tiered_memory.messages.file_calls import file_calls
 from langchain_tiered_memory.messages.groups import as_groups, unfinished_calls
 from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
@@ -42,6 +42,7 @@ from langchain_tiered_memory.types.records import Spent
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from langchain_tiered_memory.messages.file_calls import FileCall
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.outcomes import FailureReason
@@ -60,6 +61,8 @@ _SHARE = 0.12
 """Of the messages' tokens, what such statements may take."""
 _LEAST_TOKENS = 60
 """What they may take however short the messages are: about four of them."""
+_CHANGES_BESIDE = 100
+"""Messages: enough to tell how a tool answers."""
 LINE_TOKENS = 4
 """Of the number before one, and of its line break."""
 
@@ -83,7 +86,7 @@ def read_work(runtime: Runtime, ref: SessionRef, summary: Summary) -> Work | Non
     participants: tuple[str, ...] = ()
     if summary.level == 1:
         entries = runtime.store.transcript.by_id(ref, summary.sources, track=summary.track)
-        sources, facts = _entry_sources(runtime, entries), facts_of_chunk(entries)
+        sources, facts = _entry_sources(runtime, ref, entries), facts_of_chunk(entries)
         participants = tuple(dict.fromkeys(source.speaker for source in sources if source.speaker))
         from_tools = any(entry.role == "tool" for entry in entries)
     else:
@@ -215,10 +218,12 @@ def _wait_seconds(runtime: Runtime, summary: Summary) -> float:
     return max(min(doubled, settings.max_backoff_seconds), _LEAST_WAIT_SECONDS)
 
 
-def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceText, ...]:
+def _entry_sources(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) -> tuple[SourceText, ...]:
     same = near_duplicates([entry.text for entry in entries]) if runtime.settings.tree.semantic_deduplication else {}
     waiting = unfinished_calls(entries)
-    calls = dict(_file_calls(entries, runtime.settings.files))
+    refused = _refused_calls(runtime, ref, entries)
+    calls = dict(_file_calls(entries, runtime.settings.files, without={(one.seq, one.call_id) for one in refused}))
+    refusals = {one.answer_seq for one in refused if one.kind is not None and one.writes()}
     return tuple(
         SourceText(
             id=entry.id,
@@ -232,18 +237,33 @@ def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceTe
             same_as=entries[same[position]].id if position in same else None,
             open_calls=waiting.get(entry.id, ()),
             states_nothing=_states_nothing(entry, calls.get(entry.answers or "")),
+            is_refusal=entry.seq in refusals,
         )
         for position, entry in enumerate(entries)
     )
 
 
-def _file_calls(entries: Sequence[Entry], settings: FileSettings) -> Iterator[tuple[str, FileOperation]]:
+def _refused_calls(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) -> list[FileCall]:
+    """The calls on files of which nothing came; a strange answer is held against the last changes of the session."""
+    groups = as_groups(entries)
+    calls = file_calls(groups, runtime.settings.files)
+    if any(one.kind is not None and not one.has_form and not one.refused for one in calls):
+        seqs = runtime.store.files.changed_in(ref, track=entries[0].track, limit=_CHANGES_BESIDE)
+        others = as_groups(runtime.store.transcript.groups_of(ref, seqs))
+        everything = {group.first_seq: group for group in (*others, *groups)}
+        calls = file_calls([everything[seq] for seq in sorted(everything)], runtime.settings.files)
+    own = {entry.seq for entry in entries}
+    return [one for one in calls if one.refused and one.seq in own]
+
+
+def _file_calls(
+    entries: Sequence[Entry], settings: FileSettings, *, without: Collection[tuple[int, str | None]]
+) -> Iterator[tuple[str, FileOperation]]:
     """Ids of the calls that only looked at files, or only wrote them; without those of which nothing came."""
-    refused = refused_calls(as_groups(entries), settings)
     for entry in entries:
         for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
             touches = touches_of_call(call, settings)
-            if call.id is None or (entry.seq, call.id) in refused:
+            if call.id is None or (entry.seq, call.id) in without:
                 continue
             if looks_alone(call, touches, settings):
                 yield call.id, "read"

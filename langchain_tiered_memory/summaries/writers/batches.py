@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.answers import CUT_UP_TO, FAULTS, expected_of, explained, fault
+from langchain_tiered_memory.summaries.marks import is_kept
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
 from langchain_tiered_memory.summaries.writers.jobs import NOTES, Condensed, Part, without_text
 from langchain_tiered_memory.text.fencing import as_said
@@ -47,9 +48,10 @@ def taken_apart(
     texts = [as_said(found.get(number, "")) for number in range(1, len(parts) + 1)]
     tokens = [count_text(text) if text else 0 for text in texts]
     spent = split_spent(answer.spent, [part.job.source_tokens for part in parts], [max(one, 1) for one in tokens])
+    marks = any(map(is_kept, texts))
     checked: list[Condensed] = []
     for part, text, size, its in zip(parts, texts, tokens, spent, strict=True):
-        given = Condensed(text=text, tokens=size, model=writer, spent=its)
+        given = Condensed(text=text, tokens=size, model=writer, spent=its, marks=marks)
         if text:
             checked.append(_checked(given, part, count_text=count_text, validation=validation))
         else:

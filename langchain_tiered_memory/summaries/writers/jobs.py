@@ -50,6 +50,8 @@ class SourceText:
     states_nothing: bool = False
     """Whether it is what a call that only looked at files brought: their words, which nobody here said. Or one line
     that says that a file was written, as the call did."""
+    is_refusal: bool = False
+    """Whether it answers a change of a file that was refused: no find of the tool, for whoever refused it speaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,8 @@ class CondenseJob:
     kept: tuple[Fact, ...] = ()
     """At level 1, lasting statements of earlier messages that these may change, in their order. The writer, who may end
     them, names them by their places, from 1 on."""
+    beside: tuple[SourceText, ...] = ()
+    """Messages of other summaries that are written with it: its writer knows them, and may name what stands there."""
 
     @property
     def source_tokens(self) -> int:
@@ -156,6 +160,8 @@ class Condensed:
     """How many bullets and sentences were cut to fit the size. The least important ones are."""
     refused: tuple[Refused, ...] = ()
     """Earlier answers that were rejected."""
+    marks: bool = False
+    """Whether its writer marks what must last, here or in what it wrote with it: what it leaves out is its choice."""
     by_rules: bool = False
     """Whether rules wrote it for now, although there is a model. The model writes it when a view needs it."""
     degraded: bool = False

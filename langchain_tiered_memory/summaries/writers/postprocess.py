@@ -123,7 +123,8 @@ class Finish:
         found = None
         if self.settings.validation.mark_unsourced:
             times = (job.first_at, job.last_at, *(source.at for source in job.sources))
-            found = evidence([source.text for source in job.sources], times, job.known)
+            beside = [source.text for source in job.beside]
+            found = evidence([source.text for source in job.sources], times, job.known, beside)
         if found is not None:
             text, strange = marked(text, found)
             if strange:
@@ -132,7 +133,7 @@ class Finish:
                 self.report(
                     EventName.SUMMARY_UNSOURCED, said, session_id=job.session_id, level=job.level, marked=len(strange)
                 )
-        told = labelled(text, job.sources, _HEADINGS)
+        told = labelled(text, job.sources, _HEADINGS, job.beside)
         if told != text:
             notes = (*notes, "labelled")
         return self._mended(job, replace(written, text=told, notes=notes), own_tokens=self.count_text(own))
@@ -163,7 +164,7 @@ class Finish:
                 max_tokens=cap,
                 count_text=self.count_text,
                 share=share,
-                decided=worded and (job.level > 1 or bool(job.kept) or is_kept(text)),
+                decided=worded and (job.level > 1 or bool(job.kept) or written.marks or is_kept(text)),
                 in_statements=stated,
             )
             text, notes = mended, (*notes, "mended") if mended != text else notes

@@ -131,3 +131,24 @@ def test_figures_in_another_form_and_sums_of_tables_are_left_alone(said: str, to
     assert found is not None
     assert marked(told, found) == (told, ())
     assert marked("In all 77,777.", found)[1] == ("77,777",)
+
+
+@pytest.mark.parametrize(
+    ("text", "strange"),
+    [
+        ("Order #89 is on its way.", ()),
+        ("A crane lifts 94,317 kg now.", ()),
+        ("See docs/ships/PLAN.md.", ()),
+        ("Order #891 is on its way.", ("#891",)),
+        ("A crane lifts 4,317 kg now.", ("4,317 kg",)),
+    ],
+)
+def test_what_stands_as_it_is_in_another_stretch_of_the_session_is_not(text: str, strange: tuple[str, ...]) -> None:
+    beside = (
+        "Order #89 came in, order #8912 did not.",
+        "The new crane lifts 94,317 kg.",
+        "It is in docs/ships/plan.md",
+    )
+    found = evidence(SOURCES, (AT,), beside=beside)
+    assert found is not None
+    assert marked(text, found)[1] == strange

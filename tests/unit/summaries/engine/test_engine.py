@@ -330,3 +330,13 @@ def test_what_a_model_that_marks_leaves_out_is_its_choice_and_else_an_audit_appe
     text = f"- {mark}The gateway and its port were settled at length."
     made = run(engine(answering(text)).condense(job(target_tokens=200, max_tokens=300)))
     assert ("Also said: " in made.text) is is_added
+
+
+def test_a_model_that_marks_in_one_part_of_its_answer_chose_in_all() -> None:
+    plain = "- The gateway and its port were settled at length."
+    for mark, is_added in (("[keep] ", False), ("", True)):
+        answer = f"<summary 1>\n- {mark}{plain[2:]}\n</summary>\n<summary 2>\n{plain}\n</summary>"
+        one = engine(answering(answer))
+        prepared = [one.prepare(job(target_tokens=200, max_tokens=300)) for _ in range(2)]
+        given, _ = run(one.write_together(prepared, [{}, {}]))
+        assert ("Also said: " in run(one.finish(prepared[1], given[1])).text) is is_added
