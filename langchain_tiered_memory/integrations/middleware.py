@@ -22,7 +22,7 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import arun, off_loop_twin, run
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
-from langchain_tiered_memory.integrations.agent.model_call import MESSAGES_KEY, Told, kept, take_turn
+from langchain_tiered_memory.integrations.agent.model_call import MESSAGES_KEY, kept, take_turn
 from langchain_tiered_memory.integrations.agent.request import (
     Asked,
     Choices,
@@ -31,7 +31,7 @@ from langchain_tiered_memory.integrations.agent.request import (
     schemas_of,
 )
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
-from langchain_tiered_memory.integrations.graph.memory_node import Notices, atell, tell, unstreamed
+from langchain_tiered_memory.integrations.graph.memory_node import Notices, unstreamed
 from langchain_tiered_memory.integrations.graph.tracks import place_of
 from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, merged, update_with
 from langchain_tiered_memory.models.chat_models import profile_of
@@ -52,8 +52,6 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.integrations.agent.reply import Outgoing
 
@@ -165,19 +163,15 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             InvalidInputError: when the config has no `thread_id`.
             TieredMemoryError: when the messages cannot be stored, or no context can be made.
         """
-        found = self._asked(request)
-        if found is None:
+        asked = self._asked(request)
+        if asked is None:
             return handler(request)
-        asked, config = found
 
-        def take(call: Outgoing | Told) -> ModelResponse[Any] | None:
-            if isinstance(call, Told):
-                tell(call.notices, config)
-                return None
-            with watched(config, asked.called):
-                return _as_response(handler(call.request))
+        def take(outgoing: Outgoing) -> ModelResponse[Any]:
+            with watched(asked.config, asked.called):
+                return _as_response(handler(outgoing.request))
 
-        with unstreamed(config):
+        with unstreamed(asked.config):
             response, record = run(take_turn(self._memory, asked, self._notices), take=take)
         return _extended(response, record)
 
@@ -185,19 +179,15 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ExtendedModelResponse[Any] | ModelResponse[Any]:
         """See `wrap_model_call`."""
-        found = self._asked(request)
-        if found is None:
+        asked = self._asked(request)
+        if asked is None:
             return await handler(request)
-        asked, config = found
 
-        async def take(call: Outgoing | Told) -> ModelResponse[Any] | None:
-            if isinstance(call, Told):
-                await atell(call.notices, config)
-                return None
-            with watched(config, asked.called):
-                return _as_response(await handler(call.request))
+        async def take(outgoing: Outgoing) -> ModelResponse[Any]:
+            with watched(asked.config, asked.called):
+                return _as_response(await handler(outgoing.request))
 
-        with unstreamed(config):
+        with unstreamed(asked.config):
             response, record = await arun(take_turn(self._memory, asked, self._notices), take=take)
         return _extended(response, record)
 
@@ -211,15 +201,16 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
 
     aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
-    def _asked(self, request: ModelRequest[Any]) -> tuple[Asked, RunnableConfig] | None:
-        """The request as the journey sees it, and the config of the running step; `None` where it has no message."""
+    def _asked(self, request: ModelRequest[Any]) -> Asked | None:
+        """The request as the journey sees it; `None` where it has no message."""
         # Those of the state: what middlewares around this one changed in the request is not remembered.
         held = list(request.state.get("messages") or request.messages)
         if not held:
             return None
         config = running_config()
-        asked = Asked(
+        return Asked(
             request=request,
+            config=config,
             choices=self._choices,
             place=place_of(config, self._user_key),
             held=held,
@@ -228,7 +219,6 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             model=profile_of(request.model),
             called=CalledModels(),
         )
-        return asked, config
 
 
 def _last_update(state: Any, record: BranchRecord | None) -> dict[str, Any] | None:  # noqa: ANN401 - of any agent

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_tiered_memory.context.request import with_learnt_window
-from langchain_tiered_memory.driver import Flow, HostCall, each_step
+from langchain_tiered_memory.driver import Flow, each_step
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import (
@@ -28,7 +28,7 @@ from langchain_tiered_memory.integrations.agent.reply import keep_request, outgo
 from langchain_tiered_memory.integrations.agent.request import Asked, Choices, is_summarised, warn_of_summaries
 from langchain_tiered_memory.integrations.graph.branches import named, off_branch
 from langchain_tiered_memory.integrations.graph.client_resends import ids_of, stored_of
-from langchain_tiered_memory.integrations.graph.memory_node import EVENT_NAME, Notices
+from langchain_tiered_memory.integrations.graph.memory_node import EVENT_NAME, Notices, Streams
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
 from langchain_tiered_memory.integrations.graph.tracks import Line, Place, line_of_agent, session_at
 from langchain_tiered_memory.integrations.state import BranchRecord, branch_in
@@ -52,13 +52,6 @@ MESSAGES_KEY = "messages"
 _warned: set[str | None] = set()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told(HostCall):
-    """Tell the caller what the guard did, or that a request overflowed: in plain JSON."""
-
-    notices: Sequence[dict[str, Any]]
-
-
 def take_turn(memory: TieredMemory, asked: Asked, notices: Notices) -> Flow[tuple[Any, BranchRecord]]:
     """Remember what is new, and call the model with a context: its response, and how the state's messages stand.
 
@@ -69,7 +62,8 @@ def take_turn(memory: TieredMemory, asked: Asked, notices: Notices) -> Flow[tupl
     prepared = yield from prepared_for(memory, asked)
     session = prepared.session
     where = {"session_id": session.session_id, "track": session.track}
-    yield Told(notices=notices.of(prepared.context.guard, **where))
+    streams = Streams(asked.config)
+    yield streams.telling(notices.of(prepared.context.guard, **where))
     outgoing = outgoing_of(prepared)
     try:
         response = yield outgoing
@@ -82,7 +76,7 @@ def take_turn(memory: TieredMemory, asked: Asked, notices: Notices) -> Flow[tupl
         except BudgetError as too_small:
             raise error from too_small
         overflow["retry_tokens"] = prepared.context.tokens
-        yield Told(notices=[overflow, *notices.of(prepared.context.guard, **where)])
+        yield streams.telling([overflow, *notices.of(prepared.context.guard, **where)])
         outgoing = outgoing_of(prepared)
         response = yield outgoing
     _learn(prepared, response.result, outgoing.all)

@@ -76,6 +76,8 @@ class Asked:
     """A request as the journey sees it."""
 
     request: ModelRequest[Any]
+    config: RunnableConfig
+    """Of the running step."""
     choices: Choices
     place: Place
     held: Sequence[BaseMessage]

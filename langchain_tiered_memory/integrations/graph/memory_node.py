@@ -16,12 +16,12 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
-from langchain_tiered_memory.driver import Flow, arun, run
+from langchain_tiered_memory.driver import Flow, MethodCall, arun, run
 from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.types.outcomes import GuardReport, OutcomeKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
 
@@ -103,6 +103,29 @@ def _streams(handler: BaseCallbackHandler) -> bool:
     return _StreamingCallbackHandler in type(handler).__mro__
 
 
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The custom stream of the graph that runs, and the callbacks of a config; nobody where no graph is running."""
+
+    config: RunnableConfig
+
+    def telling(self, notices: Sequence[dict[str, Any]]) -> MethodCall:
+        """The request of a flow to tell them, in plain JSON."""
+        return MethodCall(of=self, name="tell", args=(notices,))
+
+    def tell(self, notices: Sequence[dict[str, Any]]) -> None:
+        """Tell both."""
+        for notice in notices:
+            if _write(notice):
+                dispatch_custom_event(EVENT_NAME, notice, config=self.config)
+
+    async def atell(self, notices: Sequence[dict[str, Any]]) -> None:
+        """See `tell`."""
+        for notice in notices:
+            if _write(notice):
+                await adispatch_custom_event(EVENT_NAME, notice, config=self.config)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """What a node leaves."""
@@ -135,35 +158,19 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
         """
         config = ensure_config(config)
         with unstreamed(config):
-            done = run(self._done(input, config))
-        tell(done.notices, config)
-        return done.update
+            return run(self._done(input, config))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - LangChain's names
         """See `invoke`."""
         config = ensure_config(config)
         with unstreamed(config):
-            done = await arun(self._done(input, config))
-        await atell(done.notices, config)
-        return done.update
+            return await arun(self._done(input, config))
 
-    def _done(self, state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+    def _done(self, state: Any, config: RunnableConfig) -> Flow[dict[str, Any]]:  # noqa: ANN401 - any state
         found = self._journey(state, config)
-        return found if isinstance(found, Done) else (yield from found)
-
-
-def tell(notices: Iterable[dict[str, Any]], config: RunnableConfig) -> None:
-    """Put notices into the graph's custom stream, and tell callbacks; where no graph is running, nobody is told."""
-    for notice in notices:
-        if _write(notice):
-            dispatch_custom_event(EVENT_NAME, notice, config=config)
-
-
-async def atell(notices: Iterable[dict[str, Any]], config: RunnableConfig) -> None:
-    """See `tell`."""
-    for notice in notices:
-        if _write(notice):
-            await adispatch_custom_event(EVENT_NAME, notice, config=config)
+        done = found if isinstance(found, Done) else (yield from found)
+        yield Streams(config).telling(done.notices)
+        return done.update
 
 
 def _write(notice: dict[str, Any]) -> bool:
