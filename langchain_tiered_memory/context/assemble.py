@@ -143,7 +143,7 @@ def _asked_alone(inputs: Inputs) -> tuple[Piece, ...]:
         pieces.append(pinned_piece(inputs, required.pinned, always=always))
     if not inputs.request.asks and required.last_user is not None:
         most = max(round(NUMBERS.question_share * inputs.policy.total), 1)
-        pieces.append(shortened(required.last_user, max_tokens=most, counter=inputs.counter))
+        pieces.append(shortened(required.last_user, max_tokens=most, counter=inputs.counter, expands=inputs.expands))
     return tuple(pieces)
 
 

@@ -82,8 +82,12 @@ def shown(entry: Entry, *, part: Part = "recent") -> Piece:
     return Piece(part=part, message=message, tokens=most, entry=entry, passages=(entry,), damaged=damaged)
 
 
-def shortened(entry: Entry, *, max_tokens: int, counter: TokenCounter, part: Part = "recent") -> Piece:
-    """An entry within `max_tokens`: whole where it fits, else head and tail around a pointer.
+def shortened(
+    entry: Entry, *, max_tokens: int, counter: TokenCounter, expands: bool = False, part: Part = "recent"
+) -> Piece:
+    """An entry within `max_tokens`: whole where it fits, else head and tail around a line that says what is left out.
+
+    Where who reads it has a tool that `expands`, the line says how to get at it.
 
     Media that there is no room for are described in a line, arguments of calls shortened.
     """
@@ -91,7 +95,7 @@ def shortened(entry: Entry, *, max_tokens: int, counter: TokenCounter, part: Par
         return shown(entry, part=part)
     message, damaged = message_or_stand_in(entry)
     count = counter.count_text
-    pointer = pointer_to(entry)
+    pointer = pointer_to(entry, expands=expands)
 
     def framing(of: BaseMessage) -> int:
         return counter.count_message(shorten_message(of, max_tokens=0, count=count))

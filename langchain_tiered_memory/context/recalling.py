@@ -180,7 +180,8 @@ def _block(
     text = found.text if quotes else ""
     if quotes and (len(quotes) < len(found.quotes) or len(summaries) < len(related)):
         gap = inputs.settings.recall.sitting_gap_seconds
-        text = recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries, asked_at=found.asked_at)
+        at, expands = found.asked_at, inputs.expands
+        text = recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries, asked_at=at, expands=expands)
     piece = ours(
         "\n".join([*([text] if text else []), *texts]),
         part="recall",
@@ -226,6 +227,7 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
             said_at=said if is_default else None,
             asked_at=asks.at if asks is not None else None,
             found=inputs.recall_budget.found,
+            expands=inputs.expands,
         )
         came({"text": recalled.text, "tokens": recalled.tokens})
     return recalled, tuple(summaries) if recalled.text else ()
@@ -294,7 +296,8 @@ def _of_parent_by_worth(inputs: Inputs, parent: str, *, room: int) -> Iterable[Q
     def within(entry: Entry) -> Quoted:
         if entry.tokens <= most:
             return Quoted(entry=entry)
-        cut = head_and_tail(entry.text, max_tokens=most, count=count, pointer=pointer_to(entry))
+        pointer = pointer_to(entry, expands=inputs.expands)
+        cut = head_and_tail(entry.text, max_tokens=most, count=count, pointer=pointer)
         return Quoted(entry=entry, passages=(cut,))
 
     required = read_required(runtime, ref, parent, off=frozenset(), alone=True)
@@ -309,7 +312,8 @@ def _of_parent_by_worth(inputs: Inputs, parent: str, *, room: int) -> Iterable[Q
 
 
 def _as_sight(inputs: Inputs, quotes: list[Quoted], parent: str) -> Piece:
-    text = sight_block(quotes, parent=parent, sitting_gap_seconds=inputs.settings.recall.sitting_gap_seconds)
+    gap = inputs.settings.recall.sitting_gap_seconds
+    text = sight_block(quotes, parent=parent, sitting_gap_seconds=gap, expands=inputs.expands)
     return ours(
         text,
         part="parent",

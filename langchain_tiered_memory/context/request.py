@@ -12,6 +12,7 @@ from langchain_tiered_memory.context.layout import system_message
 from langchain_tiered_memory.context.policy import read_mode, resolved
 from langchain_tiered_memory.context.recall_budget import RecallBudget, recall_budget_of
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
+from langchain_tiered_memory.messages.content_blocks import name_of_tool
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
 from langchain_tiered_memory.models.window_budget import budget_of
 from langchain_tiered_memory.types.records import SessionRef
@@ -179,6 +180,16 @@ class Inputs:
     def profile(self) -> str | None:
         """Name of the model, or what the request calls its profile: it may have a threshold of its own."""
         return self.request.profile or self.request.model.name
+
+    @property
+    def expands(self) -> bool:
+        """Whether who reads the context has the tool `expand`: only then does anything point to it."""
+        return any(name_of_tool(one) == "expand" for one in self.request.tools)
+
+    @property
+    def searches(self) -> bool:
+        """Whether it has the tool `recall`."""
+        return any(name_of_tool(one) == "recall" for one in self.request.tools)
 
     @property
     def look(self) -> ViewSettings | None:

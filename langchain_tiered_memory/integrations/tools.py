@@ -215,7 +215,7 @@ class _Verbs:
         def done(name: str) -> str:
             found = session.expand(name, depth=1)
             # A summary gives what it stands for.
-            if len(found) != 1 or not isinstance(found[0], Entry) or not found[0].id.startswith(name):
+            if len(found) != 1 or not isinstance(found[0], Entry) or not _is_named(found[0], name):
                 return f"{_quoted(id)} is a summary. `expand` it, and pin one of its messages."
             (session.pin if keep else session.unpin)(found[0].id)
             return f"Message {_quoted(found[0].id)} {'stays in view from now on' if keep else 'is no longer pinned'}."
@@ -261,6 +261,11 @@ class _Verbs:
     @property
     def _count(self) -> Callable[[str], int]:
         return self.memory.core.runtime.counter.count_text
+
+
+def _is_named(entry: Entry, name: str) -> bool:
+    """Whether it is the message itself that is named: by its id, or by its number."""
+    return entry.id.startswith(name) or name == str(entry.seq)
 
 
 def _names(wanted: str) -> list[str]:

@@ -344,6 +344,14 @@ class _Keyed:
     tool: Any = field(compare=False, hash=False)
 
 
+def name_of_tool(tool: Any) -> str:  # noqa: ANN401 - a tool, a function, a class or a dict
+    """Under which name a model may call it."""
+    if isinstance(tool, dict):
+        inner = tool.get("function")
+        return str(inner.get("name") if isinstance(inner, dict) else tool.get("name") or tool.get("type"))
+    return str(getattr(tool, "name", None) or getattr(tool, "__name__", type(tool).__name__))
+
+
 def _key(tool: object) -> Hashable:
     if isinstance(tool, BaseTool):
         schema = tool.args_schema

@@ -14,7 +14,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import compact_json, texts_in, with_texts
-from langchain_tiered_memory.text.fencing import short_id
 from langchain_tiered_memory.text.truncation import head_and_tail, water_level
 
 if TYPE_CHECKING:
@@ -50,12 +49,20 @@ class Quotes:
         return tuple(entry for entry, text in self.texts if text != entry.text)
 
 
-def pointer_to(entry: Entry) -> str:
-    """How to get at the whole of a message that is shown in part."""
-    return f'expand "{short_id(entry.id)}" for the whole'
+def name_for_tools(entry: Entry) -> str:
+    """By which the tools `expand` and `pin` find a message: its number, for ids of one maker may begin alike.
+
+    An id that is a number itself is found before the message of that number.
+    """
+    return entry.id if entry.id.isdigit() else str(entry.seq)
 
 
-def quotes_within(entries: Sequence[Entry], *, room: int, count: Callable[[str], int]) -> Quotes:
+def pointer_to(entry: Entry, *, expands: bool) -> str:
+    """How to get at the whole of a message that is shown in part; empty where no tool of who reads it `expands`."""
+    return f'expand "{name_for_tools(entry)}" for the whole' if expands else ""
+
+
+def quotes_within(entries: Sequence[Entry], *, room: int, count: Callable[[str], int], expands: bool = False) -> Quotes:
     """Quote `entries` within `room` tokens, as much of each as there is room for; at least the newest one a little."""
     kept = list(entries)
     while True:
@@ -70,7 +77,8 @@ def quotes_within(entries: Sequence[Entry], *, room: int, count: Callable[[str],
             texts.append((entry, entry.text))
         else:
             most = max(level, _LEAST_TOKENS)
-            texts.append((entry, head_and_tail(entry.text, max_tokens=most, count=count, pointer=pointer_to(entry))))
+            pointer = pointer_to(entry, expands=expands)
+            texts.append((entry, head_and_tail(entry.text, max_tokens=most, count=count, pointer=pointer)))
     return Quotes(
         texts=tuple((entry, text) for entry, text in texts if text),
         left_out=tuple(entry for entry in entries if entry not in kept),
@@ -89,7 +97,7 @@ def _stand_in(entry: Entry) -> BaseMessage:
     text = f"[message {entry.id} is damaged in the memory's database and cannot be shown as it was"
     if entry.text:
         dots = "\u2026" if len(entry.text) > _QUOTED_CHARS else ""
-        text += f"; search knows of it: {entry.text[:_QUOTED_CHARS]}{dots}"
+        text += f"; what is known of it: {entry.text[:_QUOTED_CHARS]}{dots}"
     text += "]"
     if entry.role == "tool" and entry.answers:
         return ToolMessage(text, tool_call_id=entry.answers, id=entry.id)

@@ -71,6 +71,7 @@ def recall(
     said_at: int | None = None,
     asked_at: float | None = None,
     found: Found | None = None,
+    expands: bool = False,
 ) -> Recalled:
     """Quote what answers a question within `room` tokens, without what the context already shows.
 
@@ -88,6 +89,7 @@ def recall(
             goes on: then only what answers it is worth its room, and what is near that where it asks.
         asked_at: When the message was said before which the block stands.
         found: What `find` gave for this question with these filters, where it was asked before.
+        expands: Whether who reads it has a tool that shows the whole of a message.
     """
     count = runtime.counter.count_text
     least = count(recall_block((), sitting_gap_seconds=1.0, summaries=summaries, asked_at=asked_at))
@@ -116,7 +118,7 @@ def recall(
 
     def block(quotes: Sequence[Quoted]) -> str:
         gap = runtime.settings.recall.sitting_gap_seconds
-        return recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries, asked_at=asked_at)
+        return recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries, asked_at=asked_at, expands=expands)
 
     best = Recalled()
     budget = room - least
@@ -213,13 +215,14 @@ def _within(runtime: Runtime, entry: Entry, room: int) -> Quoted:
     if entry.tokens + _FRAMING_TOKENS <= room:
         return Quoted(entry=entry)
     most = max(room - 2 * _FRAMING_TOKENS, 0)
-    part = head_and_tail(entry.text, max_tokens=most, count=runtime.counter.count_text, pointer=pointer_to(entry))
+    pointer = pointer_to(entry, expands=True)
+    part = head_and_tail(entry.text, max_tokens=most, count=runtime.counter.count_text, pointer=pointer)
     return Quoted(entry=entry, passages=(part,))
 
 
 def _detail(runtime: Runtime, chosen: Mapping[int, Quoted]) -> Detail:
     quotes = [chosen[seq] for seq in sorted(chosen)]
-    text = recall_block(quotes, sitting_gap_seconds=runtime.settings.recall.sitting_gap_seconds)
+    text = recall_block(quotes, sitting_gap_seconds=runtime.settings.recall.sitting_gap_seconds, expands=True)
     return Detail(
         text=text,
         tokens=runtime.counter.count_text(text),

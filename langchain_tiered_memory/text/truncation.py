@@ -22,7 +22,7 @@ def head_and_tail(
     *,
     max_tokens: int,
     count: Callable[[str], int],
-    pointer: str = "expand for the whole",
+    pointer: str = "",
     line: str | None = None,
 ) -> str:
     """`text` itself where it fits, else its head and tail around a line that says how much is missing.
@@ -35,7 +35,7 @@ def head_and_tail(
         max_tokens: The result never has more, by `count`. A budget too small for the pointer line gives the first
             characters of the text that fit; 0 or less gives an empty text.
         count: Tokens of a text; called on at most a few times the budget, save once for the whole text.
-        pointer: How to get at the whole, such as `expand "id" for the whole`.
+        pointer: How to get at the whole, such as `expand "412" for the whole`; empty where nothing does.
         line: What stands between head and tail, in the place of one that says how much is missing.
     """
     if max_tokens <= 0 or not text:
@@ -50,9 +50,10 @@ def head_and_tail(
         if total <= max_tokens:
             return text
     low, high, best = 0, min(len(text), reach), ""
+    how = f"; {pointer}" if pointer else ""
     for _ in range(_STEPS):
         middle = (low + high + 1) // 2
-        said = f"[... about {max(1, total - max_tokens):,} tokens left out; {pointer} ...]" if line is None else line
+        said = f"[... about {max(1, total - max_tokens):,} tokens left out{how} ...]" if line is None else line
         candidate = _around(text, middle, said)
         if count(candidate) <= max_tokens:
             low, best = middle, candidate
@@ -64,7 +65,7 @@ def head_and_tail(
 
 
 def shorten_message(
-    message: BaseMessage, *, max_tokens: int, count: Callable[[str], int], pointer: str = "expand for the whole"
+    message: BaseMessage, *, max_tokens: int, count: Callable[[str], int], pointer: str = ""
 ) -> BaseMessage:
     """`message` with its text within `max_tokens`; calls, ids, media and reasoning stay whole, and the input unchanged.
 

@@ -479,7 +479,7 @@ def test_repeated_tool_outputs_are_masked_before_anything_is_condensed(call_styl
     assert {one.what for one in outcome.left_out} <= {f"t{number}" for number in range(8)}
     assert {one.reason for one in outcome.left_out} == {"masked: repeated tool output"}
     assert outcome.messages_after == outcome.messages_before
-    assert any('expand "t0"' in str(one.content) for one in context.messages)
+    assert any("tokens left out" in str(one.content) for one in context.messages)
     assert context.messages[-1].content == "No ferry yet. " * 60
 
 

@@ -8,10 +8,9 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.types.records import Entry
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, open_memory
 
@@ -93,21 +92,6 @@ def test_ids_to_forget_may_come_from_a_generator_and_not_as_one_string(memory: T
     made: Any = (one for one in ids)
     assert session.forget(message_ids=made).entries == 2
     assert session.messages() == []
-
-
-def test_a_message_shown_in_part_can_be_expanded_by_the_id_that_the_context_names(memory: TieredMemory) -> None:
-    session = memory.session("s")
-    text = "start " + "word " * 4000 + "end"
-    session.add_messages([HumanMessage(text, id="a-rather-long-message-id"), AIMessage("ok")])
-    context = session.context("", max_tokens=600)
-    named = next(
-        str(one.content).split('expand "')[1].split('"')[0]
-        for one in context.messages
-        if 'expand "' in str(one.content)
-    )
-    (found,) = session.expand(named)
-    assert isinstance(found, Entry)
-    assert found.text == text
 
 
 def test_an_id_that_nothing_begins_with_is_not_found_and_a_depth_below_one_is_refused(memory: TieredMemory) -> None:

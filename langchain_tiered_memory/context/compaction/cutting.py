@@ -181,7 +181,7 @@ def _cut(inputs: Inputs, pieces: Sequence[Piece], level: int, *, room: int) -> l
     cut = [
         piece
         if piece.tokens <= level or piece.entry is None
-        else shortened(piece.entry, max_tokens=level, counter=counter, part=piece.part)
+        else shortened(piece.entry, max_tokens=level, counter=counter, expands=inputs.expands, part=piece.part)
         for piece in pieces
     ]
     stays = whole_again([piece.tokens for piece in cut], [piece.tokens for piece in pieces], room)
@@ -249,7 +249,7 @@ def _with_folded(inputs: Inputs, head: Entry, pieces: Sequence[Piece], *, room: 
         return None
     cut = _cut(inputs, rest, level, room=share)
     left = room - sum(piece.tokens for piece in cut)
-    folded = folded_calls(head, list(group.values()), room=left, counter=inputs.counter)
+    folded = folded_calls(head, list(group.values()), room=left, counter=inputs.counter, expands=inputs.expands)
     if folded is None:
         return None
     before = [piece for piece in cut if piece.entry is None or piece.entry.seq < head.seq]

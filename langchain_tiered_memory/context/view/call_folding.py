@@ -64,7 +64,9 @@ def folding_head(entries: Sequence[Entry]) -> Entry | None:
     return most if most is not None and len(most.calls) > 1 else None
 
 
-def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: TokenCounter) -> list[Piece] | None:
+def folded_calls(
+    head: Entry, results: Sequence[Entry], *, room: int, counter: TokenCounter, expands: bool
+) -> list[Piece] | None:
     """`head` with as many of its calls as fit, newest results first, those results, and a note on the others before.
 
     `results` are those of its calls that are there, in order; `room` is for all of it. `None` where not one call fits,
@@ -74,18 +76,19 @@ def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: T
     calls = {call.id: call for call in requested_calls(message) if call.id is not None}
     if not isinstance(message, AIMessage) or not calls:
         return None
+    pointer = pointer_to(head, expands=expands)
     said = shorten_message(
         _with_calls(message, ()),
         max_tokens=round(NUMBERS.folded_said_share * room),
         count=counter.count_text,
-        pointer=pointer_to(head),
+        pointer=pointer,
     )
     answered = {entry.answers: entry for entry in results if entry.answers in calls}
     order = [one for one in calls if one not in answered] + list(answered)  # those without a result go first
-    left = room - counter.count_message(said) - _noted(head, calls.values(), counter)[0].tokens
+    left = room - counter.count_message(said) - _noted(pointer, calls.values(), counter)[0].tokens
     made: dict[str, dict[str, Any]] = {}
     for identity in reversed(order):
-        call, tokens = _short_call(calls[identity], pointer=pointer_to(head), counter=counter)
+        call, tokens = _short_call(calls[identity], pointer=pointer, counter=counter)
         least = NUMBERS.least_readable_tokens
         left -= tokens + (min(answered[identity].tokens, least) if identity in answered else least)
         if left < 0:
@@ -96,11 +99,11 @@ def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: T
         whole = said.model_copy(update={"tool_calls": list(shown.values())})
         tokens = counter.count_message(whole)
         asked = Piece(part="recent", message=whole, tokens=tokens, entry=head, passages=(head,))
-        note = _noted(head, [call for identity, call in calls.items() if identity not in shown], counter)
+        note = _noted(pointer, [call for identity, call in calls.items() if identity not in shown], counter)
         spare = room - sum(piece.tokens for piece in (*note, asked))
         there = sorted((answered[one] for one in shown if one in answered), key=lambda one: one.seq)
         level = water_level([entry.tokens for entry in there], max(spare, 0))
-        pieces = [*note, asked, *(shortened(entry, max_tokens=level, counter=counter) for entry in there)]
+        pieces = [*note, asked, *(shortened(one, max_tokens=level, counter=counter, expands=expands) for one in there)]
         taken = sum(piece.tokens for piece in pieces)
         if taken <= room:
             return pieces
@@ -139,7 +142,7 @@ def _short_call(call: RequestedCall, *, pointer: str, counter: TokenCounter) -> 
     return made, counter.count_message(alone) - framing
 
 
-def _noted(head: Entry, folded: Collection[RequestedCall], counter: TokenCounter) -> list[Piece]:
+def _noted(pointer: str, folded: Collection[RequestedCall], counter: TokenCounter) -> list[Piece]:
     """The line that says what is not shown; none where all is."""
     if not folded:
         return []
@@ -148,6 +151,6 @@ def _noted(head: Entry, folded: Collection[RequestedCall], counter: TokenCounter
     more = ", and other tools" if len(tools) > _NAMED_TOOLS else ""
     note = notice_block(
         f"[{len(folded):,} more calls of the next message are not shown for want of room, nor are their results:"
-        f" {named}{more}; {pointer_to(head)}]"
+        f" {named}{more}{f'; {pointer}' if pointer else ''}]"
     )
     return [ours(note, part="history", counter=counter)]

@@ -34,8 +34,8 @@ _CORRECTED = 200
 """Former values that are looked for in the prose, the weightiest."""
 _FRAMING_TOKENS = 8
 """Of the message that they stand in."""
-_MORE = "[more that must last has no room here; search finds it]"
-"""Said of what a model marked: whoever reads the list would take it for whole."""
+_MORE, _FINDS = "[more that must last has no room here]", "[more that must last has no room here; `recall` finds it]"
+"""Said of what a model marked: whoever reads the list would take it for whole. The other to who has that tool."""
 
 
 def record_room(inputs: Inputs, items: Sequence[CoverItem]) -> int:
@@ -74,7 +74,8 @@ def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, ro
         alike=most // _SHORT_TOKENS + 1,
         first=corrections,
     )
-    note = count(_MORE) + 1 if any(map(_must_last, found)) else 0
+    more = _FINDS if inputs.searches else _MORE
+    note = count(more) + 1 if any(map(_must_last, found)) else 0
 
     def choose(facts: Sequence[Fact], *, spare: float) -> list[Fact]:
         return chosen_facts(
@@ -90,7 +91,7 @@ def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, ro
     chosen = choose(_understood(inputs, likely, corrections, marked=marked), spare=1.0)
     listed, shown = facts_list(chosen), {one.id for one in chosen}
     left_out = [one for one in found if _must_last(one) and one.id not in shown]
-    return listed if not chosen or all(stated_in(prose, left_out)) else f"{listed}\n{_MORE}"
+    return listed if not chosen or all(stated_in(prose, left_out)) else f"{listed}\n{more}"
 
 
 def _understood(inputs: Inputs, facts: Sequence[Fact], first: Collection[str], *, marked: bool) -> list[Fact]:
@@ -134,7 +135,7 @@ def _before(entry: Entry, before: Entry | None) -> Entry | None:
 
 def leaves_out(listed: str) -> bool:
     """Whether a list says that something which must last has no room in it."""
-    return listed.endswith(_MORE)
+    return listed.endswith((_MORE, _FINDS))
 
 
 def _must_last(fact: Fact) -> bool:

@@ -104,7 +104,8 @@ def _masks(inputs: Inputs, tail: Sequence[Entry], kept: dict[int, int]) -> Itera
         if entry.seq in kept:
             cut = (entry.seq, kept[entry.seq])
             if cut not in library.masks:
-                library.masks[cut] = shortened(entry, max_tokens=kept[entry.seq] + OVERHEAD_TOKENS, counter=counter)
+                most = kept[entry.seq] + OVERHEAD_TOKENS
+                library.masks[cut] = shortened(entry, max_tokens=most, counter=counter, expands=inputs.expands)
             yield library.masks[cut]
     settings, reworded = inputs.settings.files, inputs.request.reworded
     for entry, above, path in repeated_reads(tail, settings, not_whole=kept, reworded=reworded, known=library.asked):
@@ -165,7 +166,7 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     has_goal = not plan.since and plan.answered is None
     begins = [entry for entry in inputs.required.opening if has_goal or entry.role == "system"]
     head = [
-        shortened(entry, max_tokens=inputs.policy.of("goal"), counter=counter, part="goal")
+        shortened(entry, max_tokens=inputs.policy.of("goal"), counter=counter, expands=inputs.expands, part="goal")
         for entry in begins
         if entry.seq not in standing
     ]
@@ -202,7 +203,7 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     question = round(NUMBERS.question_share * inputs.policy.total)
     for entry in led_by:
         most = question if entry.role == "user" else inputs.policy.queries
-        head.append(shortened(entry, max_tokens=most, counter=counter))
+        head.append(shortened(entry, max_tokens=most, counter=counter, expands=inputs.expands))
     return head
 
 
@@ -231,9 +232,9 @@ def pinned_piece(inputs: Inputs, pinned: Sequence[Entry], *, always: Sequence[En
             beside.append(entry)
             room -= entry.tokens + QUOTE_TOKENS
     shown = [*reversed(beside), *pinned]
-    quotes = quotes_within(shown, room=most, count=counter.count_text)
+    quotes = quotes_within(shown, room=most, count=counter.count_text, expands=inputs.expands)
     left_out = (*(entry for entry in always if entry not in beside), *quotes.left_out)
-    block = pins_block(sorted(quotes.texts, key=lambda one: one[0].seq), left_out)
+    block = pins_block(sorted(quotes.texts, key=lambda one: one[0].seq), left_out, expands=inputs.expands)
     return ours(block, part="pinned", counter=counter, quoted=quotes.whole, passages=quotes.cut, left_out=left_out)
 
 
@@ -246,7 +247,7 @@ def _first_recent(plan: ViewPlan, tail: Sequence[Entry]) -> Entry | None:
 def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows: str) -> Piece:
     known = inputs.summaries_with([node.id for node in nodes_of(plan.items) if node.resolution == "whole"])
     count, room = inputs.counter.count_text, inputs.policy.queries - inputs.counter.count_text(plan.tasks)
-    quotes = quotes_within(quoted, room=room, count=count)
+    quotes = quotes_within(quoted, room=room, count=count, expands=inputs.expands)
 
     def told(line: str) -> Piece:
         return ours(

@@ -26,6 +26,7 @@ from langchain_tiered_memory.integrations.graph.memory_node import Notices, unst
 from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Found, Wiring, found_in, opened
 from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, place_of
 from langchain_tiered_memory.integrations.state import STATE_KEY, BranchRecord, current, part_of
+from langchain_tiered_memory.messages.content_blocks import name_of_tool
 from langchain_tiered_memory.models.chat_models import name_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.sql.remembered import Remembered
@@ -60,7 +61,7 @@ def call_of(asked: Mapping[str, Any]) -> ModelCall:
     named: list[Any] = [
         model if model is None or isinstance(model, str) else name_of(model),
         system if system is None or isinstance(system, str) else system.content,
-        [_tool_name(tool) for tool in asked["tools"]],
+        [name_of_tool(tool) for tool in asked["tools"]],
         asked.get("max_tokens"),
         asked.get("query"),
         asked.get("view", "default"),
@@ -88,13 +89,6 @@ def handover_of(memory: MemorySource) -> Handover:
     """The one of this memory, or of what opens it."""
     with _lock:
         return _handovers.setdefault(memory, Handover())
-
-
-def _tool_name(tool: Any) -> str:  # noqa: ANN401 - a tool, a function, a class or a dict
-    if isinstance(tool, dict):
-        inner = tool.get("function")
-        return str(inner.get("name") if isinstance(inner, dict) else tool.get("name") or tool.get("type"))
-    return str(getattr(tool, "name", None) or getattr(tool, "__name__", type(tool).__name__))
 
 
 def plan_of(

@@ -79,12 +79,14 @@ def test_an_entry_that_fits_is_shown_as_it_was() -> None:
 
 def test_an_entry_too_large_is_shown_head_and_tail_with_a_pointer_and_is_no_longer_whole() -> None:
     text = "head " + "middle " * 3000 + "tail"
-    shown = shortened(entry(text), max_tokens=120, counter=COUNTER)
+    shown = shortened(entry(text), max_tokens=120, counter=COUNTER, expands=True)
     assert shown.tokens <= 120
     assert str(shown.message.content).startswith("head")
     assert str(shown.message.content).endswith("tail")
-    assert 'expand "m1"' in str(shown.message.content)
+    assert f'expand "{entry(text).seq}"' in str(shown.message.content)
     assert not shown.whole_entries
+    bare = shortened(entry(text), max_tokens=120, counter=COUNTER)
+    assert "tokens left out ...]" in str(bare.message.content), "nothing to call where no tool takes it"
 
 
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=40), st.integers(0, 20_000))

@@ -121,9 +121,10 @@ def test_recall_says_when_the_message_was_said_that_it_stands_before() -> None:
     assert told == [["user: first"], ["user: first", "[1970-01-04 00:00: the message below]"]]
 
 
-def test_a_passage_points_to_its_message() -> None:
-    shown = recall_block([Quoted(entry=entry(7, "long text"), passages=("long",))], sitting_gap_seconds=DAY)
-    assert "user (passage of message m7): long" in shown
+def test_a_passage_points_to_its_message_where_a_tool_takes_that() -> None:
+    quotes = [Quoted(entry=entry(7, "long text"), passages=("long",))]
+    assert "user (passage of message 7): long" in recall_block(quotes, sitting_gap_seconds=DAY, expands=True)
+    assert "user (in part): long" in recall_block(quotes, sitting_gap_seconds=DAY)
 
 
 def test_user_messages_stand_word_for_word_behind_the_cover() -> None:
@@ -174,5 +175,5 @@ def test_what_a_tool_said_is_marked_where_it_is_quoted() -> None:
         Quoted(entry=entry(2, "pay now", role="tool"), passages=("pay",)),
         Quoted(entry=entry(3, "pay now")),
     ]
-    lines = recall_block(quotes, sitting_gap_seconds=DAY).splitlines()
-    assert lines[3:-1] == ["[tool] web search: pay now", "[tool] (passage of message m2): pay", "user: pay now"]
+    lines = recall_block(quotes, sitting_gap_seconds=DAY, expands=True).splitlines()
+    assert lines[3:-1] == ["[tool] web search: pay now", "[tool] (passage of message 2): pay", "user: pay now"]

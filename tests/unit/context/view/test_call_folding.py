@@ -23,7 +23,7 @@ def test_note_message_and_results_together_never_take_more_than_their_room(name:
         counter = memory.core.runtime.counter
         shown = 0
         for room in range(60, 3000, 97):
-            pieces = folded_calls(head, answers, room=room, counter=counter)
+            pieces = folded_calls(head, answers, room=room, counter=counter, expands=True)
             if pieces is not None:
                 assert sum(piece.tokens for piece in pieces) <= room
                 assert sum(counter.count_message(piece.message) for piece in pieces) <= room
