@@ -271,7 +271,7 @@ def _renewed(packing: Packing) -> RenderedView:
     plan = plan_view(packing.inputs, previous)
     if previous is not None:
         masked = tuple(one for one in previous.masked if one[0] >= plan.tail_from)
-        plan = replace(plan, masked=masked, tasks=previous.tasks)
+        plan = replace(plan, masked=masked, tasks=previous.tasks, listed=previous.listed)
     kept = frozenset(plan.kept)
     plan = with_tasks(
         packing.inputs,

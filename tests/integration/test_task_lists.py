@@ -164,6 +164,71 @@ def test_a_list_of_which_nothing_is_open_is_told_no_more(call_style: CallStyle) 
     assert HEAD not in shown(call_style, *older, *done, *worked(60))
 
 
+def called(number: int, tool: str, args: dict[str, Any], result: str, *, status: str = "success") -> list[BaseMessage]:
+    return [
+        AIMessage("", tool_calls=[{"name": tool, "args": args, "id": f"i{number}"}], id=f"ia{number}"),
+        ToolMessage(result, tool_call_id=f"i{number}", name=tool, status=status, id=f"ir{number}"),
+    ]
+
+
+def created(number: int, words: str) -> list[BaseMessage]:
+    args = {"subject": words, "description": f"All that has to do with it: {words}", "activeForm": "Working"}
+    return called(number, "TaskCreate", args, f"Task #{number} created successfully: {words}")
+
+
+def updated(number: int, item: str, state: str) -> list[BaseMessage]:
+    return called(number, "TaskUpdate", {"taskId": item, "status": state}, f"Updated task #{item} status")
+
+
+MADE = [*created(1, "Look up the orders"), *created(2, "Tell the office"), *created(3, "Close the book")]
+
+
+@both
+def test_a_list_made_item_by_item_stands_with_the_newest_state_of_each(call_style: CallStyle) -> None:
+    failed = called(30, "TaskUpdate", {"taskId": "3", "status": "completed"}, "no such task", status="error")
+    changed = [*updated(10, "1", "completed"), *updated(20, "2", "in_progress"), *failed]
+    view = shown(call_style, *MADE, *worked(2), *changed, *worked(60, first=2))
+    assert view.count(HEAD) == 1
+    for line in (
+        "- completed: #1 Look up the orders",
+        "- in_progress: #2 Tell the office",
+        "- pending: #3 Close the book",
+    ):
+        assert line in view
+
+
+@both
+def test_its_items_go_on_standing_where_the_words_of_one_are_out_of_sight(call_style: CallStyle) -> None:
+    with open_memory(settings=quick_settings()) as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [HumanMessage("Sort all orders.", id="u"), *MADE, *worked(60)])
+        told(call_style, session.flush)
+        assert "- pending: #2 Tell the office" in str(told(call_style, session.context, "", max_tokens=2500).messages)
+        told(call_style, session.add_messages, [*updated(10, "1", "done"), *worked(60, first=60)])
+        told(call_style, session.flush)
+        told(call_style, session.add_messages, [*updated(20, "2", "in_progress"), AIMessage("Going on.", id="z")])
+        view = "\n".join(str(one.text) for one in told(call_style, session.context, "", max_tokens=2500).messages)
+        for line in ("- done: #1 Look up", "- in_progress: #2 Tell the office", "- pending: #3 Close the book"):
+            assert line in view
+
+
+@both
+def test_items_that_are_done_or_were_never_written_down_make_no_list(call_style: CallStyle) -> None:
+    done = [one for number in "123" for one in updated(10 + int(number), number, "completed")]
+    assert HEAD not in shown(call_style, *MADE, *done, *worked(60))
+    never = [AIMessage("", tool_calls=[{"name": "TaskCreate", "args": {"subject": "Sweep"}, "id": "n"}], id="n")]
+    sub_agent = called(40, "Task", {"description": "Count the ropes", "prompt": "Count"}, "Issue #7 is about ropes.")
+    orders = called(41, "update_order", {"id": "4", "name": "rope", "status": "shipped"}, "Updated #4")
+    assert HEAD not in shown(call_style, *never, HumanMessage("No.", id="no"), *sub_agent, *orders, *worked(60))
+
+
+@both
+def test_a_list_written_whole_takes_the_place_of_one_made_item_by_item(call_style: CallStyle) -> None:
+    view = shown(call_style, *MADE, *listed(1, "write_todos", todos(Something_else="pending")), *worked(60))
+    assert "- pending: Something else" in view
+    assert "#2 Tell the office" not in view.partition(HEAD)[2].partition("</conversation_history>")[0]
+
+
 @both
 def test_a_list_of_orders_with_a_status_each_is_no_list_of_tasks(call_style: CallStyle) -> None:
     orders = {"orders": [{"name": "Ann's lantern", "status": "pending"}, {"name": "Ben's rope", "status": "shipped"}]}

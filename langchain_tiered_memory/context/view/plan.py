@@ -89,6 +89,8 @@ class ViewPlan:
     """The list of what messages up to the border stated and still holds."""
     tasks: str = ""
     """The agent's own list of tasks as it wrote it last, where the recent messages do not show it."""
+    listed: tuple[tuple[str, str, str], ...] = ()
+    """Number, status and words of each item of such a list that is made item by item, in the order of their making."""
     held: bool = False
     """Whether a condensation of this view was undone: it is made again only when the view does not fit."""
     since: int = 0
