@@ -15,6 +15,8 @@ _CHARS_PER_TOKEN = 8  # no text that people write has more; bounds how much is l
 _SEARCH_SHARE = 0.25  # how much of a piece may be given up for a nicer border
 _BORDERS = (re.compile(r"\n"), re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*"), re.compile(r"\s"))
 _STEPS = 12
+_CUT = "\u2026"
+"""Ends a text of which there is no room to say how much is missing: what just ends reads as if it were all."""
 
 
 def head_and_tail(
@@ -33,7 +35,7 @@ def head_and_tail(
     Args:
         text: Any text.
         max_tokens: The result never has more, by `count`. A budget too small for the pointer line gives the first
-            characters of the text that fit; 0 or less gives an empty text.
+            characters of the text that fit, and a mark that they were cut; 0 or less gives an empty text.
         count: Tokens of a text; called on at most a few times the budget, save once for the whole text.
         pointer: How to get at the whole, such as `expand "412" for the whole`; empty where nothing does.
         line: What stands between head and tail, in the place of one that says how much is missing.
@@ -128,7 +130,9 @@ def _starting_well(piece: str) -> str:
 
 def _first_that_fit(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
     most = min(len(text), max_tokens * _CHARS_PER_TOKEN)
-    return text[: most_fitting(most, lambda chars: count(text[:chars]) <= max_tokens)]
+    chars = most_fitting(most, lambda chars: count(text[:chars] + _CUT) <= max_tokens)
+    # Where not even the mark fits, what does says nothing anyway.
+    return text[:chars] + _CUT if count(_CUT) <= max_tokens else ""
 
 
 def most_fitting(most: int, fits: Callable[[int], bool], *, least: int = 0) -> int:

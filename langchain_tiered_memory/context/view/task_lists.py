@@ -117,7 +117,8 @@ def _change(call: RequestedCall, result: Entry, head: Entry) -> _Change | None:
         # A longer description is no name.
         renamed = words if "description" not in call.args else ""
         return _Change(number=str(given).removeprefix("#"), status=state, words=renamed, asked=head)
-    number = _NUMBER.search(result.text) if words and words in " ".join(result.text.split()) else None
+    told = " ".join(result.text.split())
+    number = _NUMBER.search(result.text) if words and words.rstrip("\u2026") in told else None
     return _Change(number=number[1], status=state or "pending", words=words, asked=head) if number else None
 
 
@@ -144,7 +145,8 @@ def _task(item: Any) -> tuple[str, str] | None:  # noqa: ANN401 - an argument of
 
 def _words(item: dict[str, Any]) -> str:
     said = next((item[key] for key in _WORDS if isinstance(item.get(key), str)), "")
-    return " ".join(said.split())[:_MOST_CHARS]
+    whole = " ".join(said.split())
+    return whole if len(whole) <= _MOST_CHARS else f"{whole[:_MOST_CHARS]}\u2026"
 
 
 def _told(tasks: Sequence[tuple[str, str]], entry: Entry, *, inputs: Inputs) -> str:

@@ -338,7 +338,8 @@ def _quoted_code(block: str) -> str:
     defined = [match[0].strip().rstrip("{:").strip() for match in _DEFINITION.finditer(block)]
     lines = [line.strip() for line in block.splitlines() if line.strip()]
     shown = defined or (lines if len(lines) <= _COMMAND_LINES else [])
-    return "; ".join(shown)[:_MAX_CODE_CHARS]
+    code = "; ".join(shown)
+    return code if len(code) <= _MAX_CODE_CHARS else f"{code[:_MAX_CODE_CHARS]}\u2026"
 
 
 def _shortened(text: str) -> str:

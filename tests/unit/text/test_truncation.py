@@ -57,10 +57,18 @@ def test_text_without_borders_is_cut_all_the_same(text: str) -> None:
     assert 0 < estimated_tokens(shown) <= 100
 
 
-def test_a_budget_below_the_pointer_shows_the_first_words() -> None:
-    assert LETTER.startswith(short(LETTER, 5))
-    assert short(LETTER, 5)
+def test_a_budget_below_the_pointer_shows_the_first_words_and_that_they_were_cut() -> None:
+    shown = short(LETTER, 5)
+    assert shown.endswith("\u2026")
+    assert LETTER.startswith(shown.removesuffix("\u2026"))
+    assert len(shown) > 1
     assert short(LETTER, 0) == ""
+
+
+@given(st.one_of(odd_text, plain_text), st.integers(0, 60))
+def test_nothing_is_cut_silently(text: str, max_tokens: int) -> None:
+    shown = short(text, max_tokens)
+    assert shown in ("", text) or "\u2026" in shown or "tokens left out" in shown
 
 
 def test_calls_ids_and_images_stay_whole() -> None:
