@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.recall.chroma.index import ChromaIndex
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.sql.database import Database
+    from langchain_tiered_memory.sql.forks import Signature
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 
 
@@ -69,8 +70,8 @@ class Runtime:
     """What embeds, chosen on first use; `None` where search is lexical only."""
     embedder: Callable[[], str]
     """Fingerprint of what embeds; raises whatever that raises when it is first asked."""
-    sign: Callable[[], str]
-    """Who signs leases: unique to this opened memory in this process, a forked child included."""
+    signature: Signature
+    """Of leases."""
     surroundings: Surroundings
     """What there is on this machine to search and count with."""
     monotonic: Callable[[], float]
@@ -90,7 +91,7 @@ class Runtime:
     @property
     def worker(self) -> str:
         """Who signs leases here."""
-        return self.sign()
+        return self.signature.name
 
     def report(self, name: EventName, reason: str, **about: Any) -> None:  # noqa: ANN401 - as `event` takes it
         """Say, in a sentence with figures, that something happened which a person may want to know."""

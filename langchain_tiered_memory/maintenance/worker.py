@@ -236,8 +236,8 @@ def flush(runtime: Runtime, session_id: str | None, *, timeout: float | None) ->
             if is_over():
                 break
         with runtime.store.database.snapshot():
-            tree = runtime.store.tree
-            in_hand = sum(tree.leased_by_others(ref, owner=runtime.worker, now=looked_at) for ref in refs)
+            lessees = runtime.store.tree.lessees
+            in_hand = any(lessees(ref, now=looked_at) - {runtime.worker} for ref in refs)
         if not in_hand or is_over():
             break
         yield from pause(_LOOK_FOR_OTHERS_SECONDS)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -97,7 +94,6 @@ def open_runtime(
     )
     store = SqlStore(database, vectors=_vector_folder(chroma), wait=time.sleep)
     chosen_embeddings = cache(lambda: resolve_embeddings(embeddings))
-    host, token = socket.gethostname()[:24], uuid.uuid4().hex[:12]
     runtime = Runtime(
         store=store,
         settings=settings,
@@ -107,8 +103,7 @@ def open_runtime(
         open_index=_Once(lambda: _open_index(store, chosen_embeddings(), chroma, settings)),
         embeddings=chosen_embeddings,
         embedder=cache(lambda: fingerprint_of(chosen_embeddings())),
-        # In a forked child another one: it must not take its parent's leases for its own.
-        sign=lambda: f"{host}:{os.getpid()}:{token}",
+        signature=forks.Signature(),
         surroundings=look_around(
             embeddings,
             chroma,

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import socket
 import sys
 import threading
 import time
+import uuid
 import weakref
 from typing import TYPE_CHECKING
 
@@ -40,6 +42,32 @@ class AtFork:
 
     def after_fork_in_child(self) -> None:
         """Start afresh, and touch nothing that the parent goes on using. This is the child's only thread."""
+
+
+class Signature:
+    """Who makes a summary: one opened memory in one process. A forked child has another signature, and knows its kin.
+
+    It must not take its parent's leases for its own; and many a child ends by `os._exit`, with nobody told of it.
+    """
+
+    def __init__(self) -> None:
+        self._host, self._token = socket.gethostname()[:24], uuid.uuid4().hex[:12]
+
+    @property
+    def name(self) -> str:
+        """Of this process."""
+        return f"{self._host}:{os.getpid()}:{self._token}"
+
+    def is_gone(self, name: str) -> bool:
+        """Whether that is the signature of a kin's process that has ended: of the opener's, or one forked from it."""
+        pid = name.removeprefix(f"{self._host}:").removesuffix(f":{self._token}")
+        if name == self.name or not pid.isdecimal():
+            return False
+        try:
+            os.kill(int(pid), 0)
+        except OSError as error:  # one of another user has the number of one that ended
+            return isinstance(error, ProcessLookupError)
+        return False
 
 
 class _Gate:

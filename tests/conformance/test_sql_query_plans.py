@@ -65,7 +65,7 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "last border": lambda s, r, _: s.tree.last_border(r, track="main", before=9),
     "level 1 between": lambda s, r, _: s.tree.level_1_between(r, after=3, up_to=9),
     "due later": lambda s, r, _: s.tree.due_later(r, remake_stale=False),
-    "leases of others": lambda s, r, _: s.tree.leased_by_others(r, owner="w", now=NOW),
+    "who has leases": lambda s, r, _: s.tree.lessees(r, now=NOW),
     "newest summaries": lambda s, r, _: s.tree.newest(r, level=1, up_to=30, limit=3),
     "first uncondensed": lambda s, r, _: s.tree.first_uncondensed(r, track="main", after=3),
     "uncondensed": lambda s, r, _: s.tree.uncondensed(r, track="main", up_to=30),

@@ -20,9 +20,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings, find_minilm
+from langchain_tiered_memory.testing import ScriptedModel
 from tests.embedders import HashingEmbeddings
-from tests.forking import CHILD_SECONDS, Child, in_child
-from tests.memory_builders import open_memory, quick_settings
+from tests.forking import CHILD_SECONDS, Child, ChildFailed, in_child
+from tests.memory_builders import open_memory, quick_settings, summaries_of
 from tests.servers import chroma_server, free_port
 
 if TYPE_CHECKING:
@@ -39,14 +40,11 @@ pytestmark = [
 PADDING = "the bolts came late and the register says so. " * 12
 CHILDREN = 4
 """Two of each style."""
-LEASE_SECONDS = 10.0
-"""What a child that ended in the middle of a summary keeps of it: a flush waits for that long."""
 
 
 def open_busily(where: str | Path | None, **choices: Any) -> TieredMemory:
     """A memory whose worker runs."""
-    settings = quick_settings(background=True, lease_seconds=LEASE_SECONDS)
-    return open_memory(where, settings=settings, **choices)
+    return open_memory(where, settings=quick_settings(background=True), **choices)
 
 
 @contextmanager
@@ -269,6 +267,26 @@ def test_a_child_does_not_give_back_the_leases_of_its_parent(tmp_path: Path) -> 
     mine = memory.core.runtime.worker
     assert in_child(lambda: memory.core.runtime.worker) != mine
     assert memory.core.runtime.worker == mine
+    memory.close()
+
+
+def test_what_a_child_had_in_hand_when_it_went_is_taken_up_at_once(tmp_path: Path) -> None:
+    parent = os.getpid()
+
+    def answer(_: object) -> AIMessage:
+        if os.getpid() != parent:
+            os._exit(0)  # as children of multiprocessing end
+        return AIMessage("The bolts came late.")
+
+    settings = quick_settings(eager=True)
+    assert settings.tree.lease_seconds > CHILD_SECONDS
+    memory = open_memory(tmp_path / "memory.db", settings=settings, model=ScriptedModel(answers=answer))
+    session = memory.session("s")
+    session.add_messages([HumanMessage(f"{number} {PADDING}") for number in range(8)])
+    with pytest.raises(ChildFailed, match="status 0"):
+        in_child(session.flush)
+    report = session.flush(timeout=CHILD_SECONDS)
+    assert (report.pending, report.summaries) == (0, len(summaries_of(session)))
     memory.close()
 
 

@@ -161,6 +161,10 @@ def condense(
     a model's: whether to leave the rest for later.
     """
     made = 0
+    if runtime.settings.tree.enabled:
+        for owner in runtime.store.tree.lessees(ref, now=runtime.now()):
+            if runtime.signature.is_gone(owner):
+                runtime.store.tree.release(owner=owner, now=runtime.now())
     while runtime.settings.tree.enabled:
         with runtime.store.database.snapshot():  # what is due is read at once, up to the claim of it
             summary = _claim_next(runtime, ref)

@@ -65,15 +65,10 @@ _NEXT_WAITING_TRACK = _FIRST_WAITING_TRACK.where(entries.c.track > bindparam("af
 # Whatever is unfinished has a time for its next attempt: an index of the few rows with one answers.
 _UNFINISHED_OF_ALL = select(func.count()).where(summaries.c.retry_at.is_not(None), summaries.c.state.in_(_UNFINISHED))
 _UNFINISHED_OF_SESSION = _UNFINISHED_OF_ALL.where(summaries.c.session_key == bindparam("session"))
-_LEASED_BY_OTHERS = (
-    select(func.count())
-    .select_from(summaries)
-    .where(
-        summaries.c.session_key == bindparam("session"),
-        summaries.c.retry_at.is_not(None),
-        summaries.c.lease_until > bindparam("now"),
-        summaries.c.lease_owner != bindparam("owner"),
-    )
+_LESSEES = select(summaries.c.lease_owner).where(
+    summaries.c.session_key == bindparam("session"),
+    summaries.c.retry_at.is_not(None),
+    summaries.c.lease_until > bindparam("now"),
 )
 _HELD = select(summaries).where(
     summaries.c.id == bindparam("summary"),
@@ -138,9 +133,10 @@ class Tree(TreeReads):
         with self.database.read() as connection:
             return connection.execute(query.limit(1)).first() is not None
 
-    def leased_by_others(self, ref: SessionRef, *, owner: str, now: float) -> int:
-        """Summaries of a session that somebody else is making right now."""
-        return self._count(_LEASED_BY_OTHERS, {"session": ref.key, "now": now, "owner": owner})
+    def lessees(self, ref: SessionRef, *, now: float) -> set[str]:
+        """Who is making a summary of a session right now."""
+        with self.database.read() as connection:
+            return set(connection.scalars(_LESSEES, {"session": ref.key, "now": now}))
 
     def claim(
         self, ref: SessionRef, plan: SummaryPlan, *, owner: str, now: float, lease_seconds: float
