@@ -71,7 +71,7 @@ def repeated_reads(
     """The results that need not be shown again, each with the one that says its text, and the file; oldest first.
 
     A file that a call changed since is none that is unchanged, whatever it says now; nor is one of which the same call
-    gave another text in between. Failed calls, pinned results and short ones are left as they are.
+    gave another text in between. Failed calls and pinned results are left as they are.
 
     Args:
         entries: What a view shows as itself, in its order.
@@ -97,7 +97,7 @@ def repeated_reads(
             continue
         if any(one.look.call == look.call and not _says(one, look, text) for one in standing):
             standing = [one for one in standing if not _concerns(one.look, look.paths)]
-        if entry.tokens < NUMBERS.least_gain or entry.seq in not_whole or entry.id in reworded:
+        if entry.seq in not_whole or entry.id in reworded:
             continue
         above = next((one for one in reversed(standing) if _says(one, look, text)), None)
         if above is None or entry.pinned:
