@@ -138,7 +138,7 @@ def _seconds(moment: object) -> float:
 
 def _calibrate(runtime: Runtime, session_id: str, incoming: Sequence[Incoming], sent_tokens: int | None) -> None:
     reported = incoming[-1].draft.reported
-    if sent_tokens is None or reported is None or not reported[1]:
+    if sent_tokens is None or reported is None:
         return
     model, billed = reported
     counter = runtime.counter.fingerprint
