@@ -197,7 +197,7 @@ def test_tasks_finished_too_long_ago_to_be_named_stay(store: SqlStore) -> None:
     kept = store.runs.state(ref, newest_finished=2)
     start(store, ref, "t5")
     finish(store, ref, "t5")
-    store.runs.restore(ref, kept, NOW)
+    assert store.runs.restore(ref, kept, NOW, epoch=ref.epoch) == ((), False), "there was no view"
     assert [one.id for one in store.runs.tasks(ref, newest_finished=9)] == ["t4", "t3", "t2", "t1", "t0"]
 
 
@@ -247,10 +247,13 @@ def test_plans_of_another_epoch_or_with_other_pins_are_not_put_back(store: SqlSt
         append(store, "s", incoming("edited", "m1"))
     else:
         store.transcript.set_pin(ref, "m1", pinned=True)
+    since = store.transcript.find("s")
+    assert since is not None
+    store.plans.write(since, "view", "new", now=NOW)
     assert not store.runs.restore(ref, kept, NOW, plans=plans, epoch=ref.epoch)[1]
     found = store.transcript.find("s")
     assert found is not None
-    assert store.transcript.kept_view(found, "view").plan is None
+    assert store.transcript.kept_view(found, "view").plan == ("new" if moved == "edited" else None)
 
 
 def test_a_removed_session_takes_its_run_along(store: SqlStore) -> None:

@@ -323,8 +323,22 @@ def test_a_pin_of_a_forgotten_message_is_skipped_and_named() -> None:
         made = saved(memory)
         with store_of(memory).database.write() as connection:
             connection.execute(delete(schema.entries).where(schema.entries.c.message_id == "q0"))
-        found = [(one.kind, one.what) for one in restored(memory, checkpoint_id=made.id).differences]
-        assert ("message_forgotten", "q0") in found
+        found = [(one.what, one.detail) for one in restored(memory, checkpoint_id=made.id).differences]
+        assert ("q0", "it was pinned, and is gone") in found
+
+
+def test_a_checkpoint_of_a_track_alone_puts_nothing_of_the_run_back() -> None:
+    with memory_with() as memory:
+        session = memory.session("s")
+        session.add_messages(turn(0))
+        memory.session("s", track="aside").add_messages([HumanMessage("aside", id="x")])
+        made = saved(memory, track="aside", alone=True)
+        session.phase("build")
+        session.start_task("mine")
+        session.pin("q0")
+        assert restored(memory, checkpoint_id=made.id).restored == ("tasks", "pins")
+        state = store_of(memory).runs.state(ref_of(session), newest_finished=9)
+    assert (state.phase, [task.id for task in state.tasks], state.pinned_ids) == ("build", ["mine"], ("q0",))
 
 
 @both

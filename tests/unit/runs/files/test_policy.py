@@ -156,6 +156,10 @@ def test_files_are_put_back_into_the_tiers_that_were_named_for_them_and_later_pi
     back = policy.restore(tiers, hot="abc", warm="d", pinned="b", rules=RULES)
     assert (tier(back, "hot"), tier(back, "warm")) == (set("kba"), set("cd"))
     assert {one.path for one in back.files.values() if one.pinned} == {"k", "b"}
+    assert (back.reasons["k"], back.reasons["a"]) == (tiers.reasons["k"], "restored")
+    back = policy.restore(tiers, hot="ab", warm="", pinned="defg", rules=RULES)
+    assert (tier(back, "hot"), tier(back, "warm")) == (set("kde"), set("fgab")), "pins come first"
+    assert {one.path for one in back.files.values() if one.pinned} == set("kde"), "as far as there is room"
 
 
 def test_what_came_back_in_the_future_of_a_clock_says_nothing() -> None:

@@ -269,15 +269,24 @@ def test_the_best_plugin_is_the_one_with_the_highest_priority_that_wants_the_job
 
 
 def test_metrics_count_attempts_successes_failures_fallbacks_and_calls() -> None:
-    one = engine(broken(), answering(GOOD), attempts=1)
+    clock = FrozenClock()
+    one = engine(broken(), answering(GOOD), attempts=1, clock=clock)
     for _ in range(3):
         run(one.condense(job()))
+    clock.advance(20)
     figures = one.metrics()
     assert (figures.attempts, figures.successes, figures.fallbacks, figures.calls) == (3, 3, 3, 6)
     assert [(each.name, each.attempts, each.successes, each.calls) for each in figures.writers] == [
         ("one", 3, 0, 3), ("two", 3, 3, 3), ("extractive", 0, 0, 0),
     ]  # fmt: skip
-    assert figures.writers[0].open_seconds == 60
+    assert (figures.degraded, figures.writers[0].open_seconds) == (0, 40)
+
+
+def test_what_an_engine_was_given_counts_before_what_the_memory_has() -> None:
+    one = CondensationEngine.create_custom(quick(), [Plugin()], count_text=lambda _: 5, clock=lambda: 7.0)
+    one.attach(count_text=count, clock=FrozenClock(), report=Heard())
+    assert run(one.condense(job())).tokens == 5
+    assert [record.at for record in one.history()] == [7.0]
 
 
 async def test_a_cancelled_call_gives_the_trial_back_and_stays_cancelled() -> None:
