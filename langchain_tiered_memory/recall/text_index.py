@@ -10,7 +10,25 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Float, Row, Select, Text, TextClause, and_, bindparam, func, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Row,
+    Select,
+    Text,
+    TextClause,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal,
+    literal_column,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import TSQUERY
 
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable
@@ -34,14 +52,17 @@ _MOST_TERMS = 100
 _MOST_PER_TERM = 10_000
 """Passages that one term names: what a common word costs stays within bounds."""
 
-_WEIGHT_UNITS = 1 << 30
-"""In one nat: a hundred weights of some ten nats stay far below the largest whole number of a database."""
-_INDEXES = {
-    "sqlite": ("ltm_passages_fts", "ltm_passages_fts.rowid", "ltm_passages_fts MATCH :term{number}"),
-    # No index is to be walked in the order of the ids: what a rare term names stands far behind the newest.
-    "postgresql": ("ltm_passages", "ltm_passages.id + 0", "ltm_passages.tsv @@ CAST(:term{number} AS tsquery)"),
-}
-"""By dialect: where terms are looked up, the id of a passage there, and what names those of a term."""
+_tsv: ColumnElement[str] = literal_column("ltm_passages.tsv")
+
+
+_COUNT_ON_SQLITE = (
+    "SELECT {number}, count(*) FROM "
+    "(SELECT 1 FROM ltm_passages_fts WHERE ltm_passages_fts MATCH :query{number} LIMIT :most)"
+)
+_COUNT_ON_POSTGRESQL = (
+    "SELECT {number}, count(*) FROM "
+    "(SELECT 1 FROM ltm_passages WHERE tsv @@ CAST(:query{number} AS tsquery) LIMIT :most) x{number}"
+)
 _FIGURES = select(sessions.c.passages, sessions.c.terms).where(sessions.c.key.in_(bindparam("keys", expanding=True)))
 _OF_LEVEL = and_(passages.c.session_key == bindparam("session"), passages.c.level == bindparam("level"))
 _NEWEST = select(TERM_COUNT.label("terms")).where(_OF_LEVEL).order_by(passages.c.seq.desc()).limit(_SAMPLE).subquery()
@@ -89,22 +110,17 @@ class TextIndex(Room):
         self, connection: Connection, scopes: Sequence[str], terms: Sequence[str], *, ceiling: int
     ) -> dict[str, int]:
         """In how many passages each term occurs: one statement for many terms."""
-        table, _, names = _INDEXES[self.database.dialect]
-        counted = f"(SELECT 1 FROM {table} WHERE {names} LIMIT :most) AS anon_{{number}}"
+        is_sqlite = self.database.dialect == "sqlite"
+        look_up = _COUNT_ON_SQLITE if is_sqlite else _COUNT_ON_POSTGRESQL
+        query_of = _fts_query if is_sqlite else _ts_query
         found = dict[str, int]()
         for start in range(0, len(terms), _COUNTED_AT_ONCE):
             part = terms[start : start + _COUNTED_AT_ONCE]
-            every = " UNION ALL ".join(
-                f"SELECT {number}, count(*) FROM {counted.format(number=number)}" for number in range(len(part))
-            )
-            counts = connection.execute(text(every), self._named(scopes, part) | {"most": ceiling}).all()
+            every = " UNION ALL ".join(look_up.format(number=number) for number in range(len(part)))
+            named = {f"query{number}": query_of(scopes, [term]) for number, term in enumerate(part)}
+            counts = connection.execute(text(every), named | {"most": ceiling}).all()
             found |= {part[number]: int(count) for number, count in counts}
         return found
-
-    def _named(self, scopes: Sequence[str], terms: Sequence[str]) -> dict[str, Any]:
-        """Each term as its database is asked for it, within these scopes."""
-        asked = _fts_query if self.database.dialect == "sqlite" else _ts_query
-        return {f"term{number}": asked(scopes, term) for number, term in enumerate(terms)}
 
     def find(
         self,
@@ -118,7 +134,7 @@ class TextIndex(Room):
         """`id`, `session_key` and `seq` of the passages that share a term with the question, the best `limit` of them.
 
         Those come first whose terms weigh most together; of equals, the newest. Of more than 100 terms the heaviest
-        count. A term names at most its newest 10,000 passages. `weights` says of each term of the question
+        count. On SQLite a term names at most its newest 10,000 passages. `weights` says of each term of the question
         how much it tells (such as its idf); `level` is 0 for messages.
         """
         keys = {ref.key for ref in refs}
@@ -126,13 +142,9 @@ class TextIndex(Room):
         if not heaviest or not keys:
             return []
         scopes = [scope_of(key, level) for key in sorted(keys)]
-        named = self._named(scopes, [term for term, _ in heaviest]) | _limits(filters)
-        # Whole numbers add up to the same in any order: passages that share the same terms are equals everywhere.
-        named |= {f"weight{number}": round(weight * _WEIGHT_UNITS) for number, (_, weight) in enumerate(heaviest)}
-        limits = tuple(name for name in _LIMITS if name in named)
-        query = _candidates(self.database.dialect, len(heaviest), limits)
+        candidates = _sqlite_candidates if self.database.dialect == "sqlite" else _postgresql_candidates
         with self.database.read() as connection:
-            found = connection.execute(query, named | {"limit": limit, "most": _MOST_PER_TERM}).all()
+            found = candidates(connection, scopes, heaviest, filters=filters, limit=limit)
         # What an index names is compared with the row: a damaged one may name another session's.
         return [row for row in found if row.session_key in keys and isinstance(row.seq, int)]
 
@@ -183,36 +195,76 @@ def _conditions(filters: SearchFilters | None) -> list[TextClause]:
     ]
 
 
-@lru_cache(maxsize=256)
-def _candidates(dialect: str, terms: int, limits: tuple[str, ...]) -> TextClause:
-    """Passages by the summed weights of their terms: what an index says itself weighs by figures of every session.
+def _sqlite_candidates(
+    connection: Connection,
+    scopes: Sequence[str],
+    weights: Sequence[tuple[str, float]],
+    *,
+    filters: SearchFilters | None,
+    limit: int,
+) -> Sequence[Row[Any]]:
+    """Passages by the summed weights of their terms. FTS5's own `bm25` would weigh by figures of every session."""
+    named: dict[str, Any] = {"limit": limit, "most": _MOST_PER_TERM, **_limits(filters)}
+    for number, (term, weight) in enumerate(weights):
+        named |= {f"term{number}": _fts_query(scopes, [term]), f"weight{number}": weight}
+    names = tuple(name for name in _LIMITS if name in named)
+    return connection.execute(_sqlite_query(len(weights), names), named).all()
 
-    As text: to build, and to read, a select of each term takes SQLAlchemy longer than SQLite takes to answer.
-    """
-    table, place, names = _INDEXES[dialect]
-    beside = f" JOIN ltm_passages ON ltm_passages.id = {place}" if limits and table != "ltm_passages" else ""
+
+@lru_cache(maxsize=256)
+def _sqlite_query(terms: int, limits: tuple[str, ...]) -> TextClause:
+    """As text: to build, and to read, a select of each term takes SQLAlchemy longer than SQLite takes to answer."""
     where = "".join(f" AND {_LIMITS[name]}" for name in limits)
+    beside = " JOIN ltm_passages ON ltm_passages.id = ltm_passages_fts.rowid" if limits else ""
     each = " UNION ALL ".join(
-        f"SELECT * FROM (SELECT {place} AS id, CAST(:weight{number} AS BIGINT) AS weight "
-        f"FROM {table}{beside} WHERE {names.format(number=number)}{where} "
-        f"ORDER BY {place} DESC LIMIT :most) AS anon_{number}"
+        f"SELECT * FROM (SELECT ltm_passages_fts.rowid AS id, :weight{number} AS weight FROM ltm_passages_fts{beside} "
+        f"WHERE ltm_passages_fts MATCH :term{number}{where} ORDER BY ltm_passages_fts.rowid DESC LIMIT :most)"
         for number in range(terms)
     )
     query = text(
         "SELECT ltm_passages.id, session_key, seq FROM ltm_passages JOIN "
-        f"(SELECT id, sum(weight) AS score FROM ({each}) AS anon_each GROUP BY id "
+        f"(SELECT id, sum(weight) AS score FROM ({each}) GROUP BY id "
         "ORDER BY score DESC, id DESC LIMIT :limit) AS anon_ranked ON anon_ranked.id = ltm_passages.id "
         "ORDER BY anon_ranked.score DESC, ltm_passages.id DESC"
     )
-    return query.bindparams(*(bindparam(name, type_=Text(), expanding=True) for name in limits if name in _SEVERAL))
+    return query.bindparams(*(bindparam(name, expanding=True) for name in limits if name in _SEVERAL))
 
 
-def _fts_query(scopes: Sequence[str], term: str) -> str:
+def _postgresql_candidates(
+    connection: Connection,
+    scopes: Sequence[str],
+    weights: Sequence[tuple[str, float]],
+    *,
+    filters: SearchFilters | None,
+    limit: int,
+) -> Sequence[Row[Any]]:
+    """As `_sqlite_candidates`; the index of a `tsvector` answers for all terms at once."""
+    any_term = cast(_ts_query(scopes, [term for term, _ in weights]), TSQUERY)
+    score = sum(
+        (case((_tsv.op("@@")(cast(_quoted(term), TSQUERY)), weight), else_=0.0) for term, weight in weights),
+        literal(0.0),
+    )
+    query: Select[Any] = (
+        select(passages.c.id, passages.c.session_key, passages.c.seq)
+        .where(_tsv.op("@@")(any_term), *_conditions(filters))
+        .order_by(score.desc(), passages.c.id.desc())
+        .limit(limit)
+    )
+    return connection.execute(query).all()
+
+
+def _fts_query(scopes: Sequence[str], terms: Sequence[str]) -> str:
+    wanted = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
     within = " OR ".join(f'"{scope}"' for scope in scopes)
-    return f'scope:({within}) AND terms:("{term.replace(chr(34), chr(34) * 2)}")'
+    return f"scope:({within}) AND terms:({wanted})"
 
 
-def _ts_query(scopes: Sequence[str], term: str) -> str:
-    within = " | ".join(f"'{scope}'" for scope in scopes)
+def _quoted(term: str) -> str:
     escaped = term.replace("\\", "\\\\").replace("'", "''")
-    return f"({within}) & ('{escaped}')"
+    return f"'{escaped}'"
+
+
+def _ts_query(scopes: Sequence[str], terms: Sequence[str]) -> str:
+    wanted = " | ".join(_quoted(term) for term in terms)
+    within = " | ".join(f"'{scope}'" for scope in scopes)
+    return f"({within}) & ({wanted})"
