@@ -101,11 +101,11 @@ def standing(
 ) -> dict[str, tuple[FactStatus, str | None]]:
     """The status of each fact, and the id of the one that took its place or says it too; see `superseded`.
 
-    What was joined to another is judged in its words.
+    What was joined to another holds in its words, and what it took the place of stays replaced.
     """
     joined = {fact.id: fact.superseded_by for fact in facts if settled is not None and fact.status == "joined"}
     joined |= {old: fact.id for fact in facts for old in fact.joins}
-    gone = superseded([fact for fact in facts if fact.id not in joined], settled=settled, after=after)
+    gone = superseded(facts, settled=settled, after=after)
     found: dict[str, tuple[FactStatus, str | None]] = {}
     for fact in facts:
         if fact.id in joined:

@@ -41,6 +41,17 @@ def test_a_joined_note_stands_for_those_that_it_names() -> None:
     assert {stands[fact.id] for fact in (*KEPT[3:], one)} == {("active", None)}
 
 
+def test_what_a_joined_note_replaced_stays_replaced() -> None:
+    was = note(2, "Ana's flat search: at most 800 euros a month")
+    now = replace(KEPT[1], ends=(was.id[:8],))
+    other = KEPT[2]
+    assert standing([was, now, other])[was.id] == ("superseded", now.id)
+    (joined,) = joining("- [instead of 1 2] [keep] Ana's flat search: 900 euros, Saturday 10:00", [now, other])
+    stands = standing([was, now, other, joined])
+    assert stands[was.id] == ("superseded", now.id)
+    assert stands[now.id] == stands[other.id] == ("joined", joined.id)
+
+
 @pytest.mark.parametrize(
     "line",
     [
