@@ -15,7 +15,7 @@ from langchain_tiered_memory.summaries.facts.reading import fact_id
 from langchain_tiered_memory.summaries.facts.signs import PARTICULAR
 from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
-from langchain_tiered_memory.summaries.facts.written import MAX_CHARS, labelled
+from langchain_tiered_memory.summaries.facts.written import MAX_CHARS, MOST_UNMARKED, labelled
 from langchain_tiered_memory.summaries.resolutions import MARK_OF_LINE
 from langchain_tiered_memory.text.identifiers import folded
 from langchain_tiered_memory.text.terms import analyse
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
-    """The notes of a model's answer that each say several others in fewer words.
+    """The notes of a model's answer that each say others in fewer words, or end them.
 
     A line that names no others, is no shorter than they are, is longer than a note, or has a figure that none of them
     has, is left out. A note that shares no word with the line which names it, or has a code or a figure that the line
@@ -43,7 +43,7 @@ def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
         mark = MARK_OF_LINE.match(line)
         said = line[mark.end() :] if mark else line
         words = marks.without_marks(said).removeprefix(marks.TOOL_MARK).strip()
-        if not marks.is_kept(said) or not any(map(str.isalnum, words)):
+        if not any(map(str.isalnum, words)):
             continue
         named = [kept[number - 1] for number in marks.instead_of(said) if 0 < number <= len(kept)]
         olds = [one for one in named if one.id not in taken and _says(words, one)]
@@ -52,15 +52,18 @@ def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
         most = min(sum(len(one.text) for one in olds) - 1, MAX_CHARS)
         if len(words) > most or _figures(words) - _figures(*(one.text for one in named)):
             continue
-        joined = _joined(words, olds)
+        joined = _joined(words, olds, lasts=marks.is_kept(said))
         if joined.id not in {one.id for one in kept}:
             found[joined.id] = joined
             taken.update(joined.joins)
     return list(found.values())
 
 
-def _joined(words: str, olds: Sequence[Fact]) -> Fact:
-    """One note in the place of several: of their newest message, on the word of whoever of them has the least say."""
+def _joined(words: str, olds: Sequence[Fact], *, lasts: bool) -> Fact:
+    """One note in the place of others: of their newest message, on the word of whoever of them has the least say.
+
+    What is not marked again is listed no more.
+    """
     newest, said = max(olds, key=lambda one: (one.seq, one.id)), read(words)
     by = min(olds, key=lambda one: AUTHORITY[one.by])
     return replace(
@@ -73,7 +76,7 @@ def _joined(words: str, olds: Sequence[Fact]) -> Fact:
         attribute="",
         value=said.value,
         sources=tuple(sorted({seq for one in olds for seq in (one.sources or (one.seq,))})),
-        weight=max(one.weight for one in olds),
+        weight=max(one.weight for one in olds) if lasts else MOST_UNMARKED,
         mentions=max(one.mentions for one in olds),
         instead_of=(),
         joins=tuple(one.id for one in olds),
@@ -84,9 +87,9 @@ def _says(words: str, old: Fact) -> bool:
     """Whether a line tells what a note is about, and its value where that is a code, a path or a figure."""
     value = read(old.text)
     is_exact = value.shape in PARTICULAR and value.shape != "date"
-    return not frozenset(analyse(words)).isdisjoint(analyse(old.text)) and (
-        not is_exact or _figures(value.value) <= _figures(words)
-    )
+    stated = _figures(value.value) if is_exact else frozenset()
+    exact = frozenset(one for one in _figures(old.text) if any(part in one for part in stated))
+    return not frozenset(analyse(words)).isdisjoint(analyse(old.text)) and exact <= _figures(words)
 
 
 def _figures(*texts: str) -> frozenset[str]:

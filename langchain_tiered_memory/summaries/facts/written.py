@@ -36,7 +36,7 @@ _KINDS: dict[ItemKind, FactKind] = {"decision": "decision", "open": "question"}
 """What the section says of its statements; elsewhere their words do."""
 MAX_CHARS = 300
 """Of a bullet: a longer one is read sentence by sentence."""
-_MOST_UNMARKED = math.nextafter(LASTING, 0)
+MOST_UNMARKED = math.nextafter(LASTING, 0)
 """The weight of a statement that nobody marked, at most."""
 _LABEL_WORDS = 8
 _SOURCE_CHARS = 20_000
@@ -118,7 +118,7 @@ def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
         entry, numbers = source
         stated = statement(line.text, entry)
         stated = replace(stated, kind=_KINDS.get(line.kind, stated.kind), subject=labelled(line.text) or stated.subject)
-        weight = lasting(stated.weight, before=stands) if line.lasts else min(stated.weight, _MOST_UNMARKED)
+        weight = lasting(stated.weight, before=stands) if line.lasts else min(stated.weight, MOST_UNMARKED)
         fact = fact_stated(line.text, stated, entry)
         fact = replace(fact, sources=numbers, weight=weight, by_model=True, instead_of=line.instead_of, ends=line.ends)
         found.setdefault(fact.id, fact)

@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.marks import TOOL_MARK, as_merged, is_kept
+from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.summaries.tree.sizing import HEADROOM
 from langchain_tiered_memory.summaries.writers.jobs import NOTES
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
@@ -130,7 +131,11 @@ def kept_block(jobs: Sequence[CondenseJob]) -> list[str]:
     Jobs of one call have the same ones, or none.
     """
     kept = next((job.kept for job in jobs if job.kept), ())
-    lines = [f"{place}: {neutralised_part(line_of(one))}" for place, one in enumerate(kept, 1)]
+    dated = any(job.strategy == NOTES for job in jobs)  # what is past is told by its day
+    lines = [
+        f"{place}{f' ({day(one.at)})' if dated else ''}: {neutralised_part(line_of(one))}"
+        for place, one in enumerate(kept, 1)
+    ]
     return ["\n".join(["<kept>", *lines, "</kept>"])] if lines else []
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.facts.joining import joining
 from langchain_tiered_memory.summaries.facts.listing import line_of
+from langchain_tiered_memory.summaries.prompts.building import WORDS_PER_TOKEN
 from langchain_tiered_memory.summaries.tree.works import LINE_TOKENS, LOOKED_AT
 from langchain_tiered_memory.summaries.writers.jobs import NOTES
 
@@ -61,6 +62,7 @@ def review_of(runtime: Runtime, ref: SessionRef, jobs: Sequence[CondenseJob], *,
     if answer < min(sizes):
         return None
     shown.sort(key=lambda one: (one.seq, one.id))
+    words = sum(len(line_of(one).split()) for one in shown)
     return replace(
         jobs[0],
         level=1,
@@ -68,7 +70,7 @@ def review_of(runtime: Runtime, ref: SessionRef, jobs: Sequence[CondenseJob], *,
         sources=(),
         facts=(),
         kept=tuple(shown),
-        target_tokens=round(_AIM * room * size / total),
+        target_tokens=round(words * _AIM * room / total / WORDS_PER_TOKEN),  # which tells as many words
         max_tokens=answer,
         refused="",
         correction="",

@@ -56,7 +56,6 @@ def test_what_a_joined_note_replaced_stays_replaced() -> None:
     "line",
     [
         pytest.param("- [instead of 1 2] [keep] Ana's flat search: at most 950 euros", id="a figure of its own"),
-        pytest.param("- [instead of 1 2] Ana's flat search", id="not marked"),
         pytest.param("- [keep] Ana's flat search: at most 900 euros", id="names none"),
         pytest.param("- [instead of 0 7 99] [keep] Ana's flat search", id="names what is not there"),
         pytest.param("- [instead of 1 2] [keep] Zebras graze", id="shares no word"),
@@ -72,6 +71,11 @@ def test_a_line_that_says_something_else_joins_nothing(line: str) -> None:
 def test_what_lacks_a_code_or_a_figure_of_a_note_leaves_that_note() -> None:
     (one,) = joining("- [instead of 1 2 4] [keep] Ana's flat: at most 900 euros", KEPT)
     assert one.joins == (KEPT[0].id, KEPT[1].id), "the password is not in it; that it was a search is"
+
+
+def test_what_is_not_marked_again_is_listed_no_more() -> None:
+    (one,) = joining("- [instead of 1] Ana's search is past\n- [instead of 2] Ana's search is past", KEPT)
+    assert (one.joins, one.weight < LASTING) == ((KEPT[0].id,), True), "a figure is not let go of so"
 
 
 def test_a_note_is_joined_once_and_on_the_word_of_the_least() -> None:
