@@ -61,6 +61,18 @@ def split_calls(text: str) -> tuple[str, list[str], list[str]]:
     return text[:begin].rstrip(), told, written
 
 
+def long_arguments(call: str) -> list[list[str]]:
+    """The lines of each argument that stands behind its name on lines of its own."""
+    texts: list[list[str]] = []
+    for line in call.removesuffix("\n)").split("\n"):
+        match = _LINE_ARGUMENT.match(line)
+        if match and match["mark"] != "=" and not match["value"]:
+            texts.append([])
+        elif texts:
+            texts[-1].append(line)
+    return texts
+
+
 def _in_lines(block: str) -> list[tuple[str, str]]:
     """Arguments that stand on lines of their own, one of several lines behind `name:`."""
     found: list[tuple[str, list[str]]] = []

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import without_kept
 from langchain_tiered_memory.summaries.tree.sizing import LEAST_TOKENS, target_and_cap
-from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, split_at_calls
+from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, long_arguments, split_at_calls
 from langchain_tiered_memory.summaries.writers.jobs import NOTES, CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.ranking import is_filler
 from langchain_tiered_memory.text.sentences import pieces, split_passages
@@ -133,23 +134,37 @@ def _new_lines(text: str, seen: set[str]) -> str:
 
 
 def _changed_lines(calls: str) -> str:
-    """Calls without the lines that stand twice in one: what an edit replaces and what it puts there have them both."""
+    """Calls without the lines that stand twice in one: what an edit replaces and what it puts there have them both.
+
+    Where that leaves nothing, as where lines change places, the first that stands in another place is told.
+    """
     shown: list[str] = []
     for call in split_at_calls(calls):
         lines = call.split("\n")
         counts = Counter(line.strip() for line in lines)
-        shown.append(_without(lines, {line for line, count in counts.items() if line and count > 1}))
+        again = {line for line, count in counts.items() if line and count > 1}
+        texts = long_arguments(call)
+        if again and len(texts) > 1 and all(line.strip() in again for text in texts for line in text if line.strip()):
+            *_, old, new = texts
+            again.discard(next((put.strip() for was, put in zip_longest(old, new, fillvalue="") if was != put), ""))
+        shown.append(_without(lines, again))
     return "\n".join(shown)
 
 
 def _without(lines: Sequence[str], left_out: set[str]) -> str:
-    """Lines without some of them; a mark in the place of each run."""
+    """Lines without some of them; a mark in the place of each run, with the blank lines in it."""
     kept: list[str] = []
+    blank = 0
     for line in lines:
-        if line.strip() not in left_out:
+        if line.strip() in left_out:
+            if blank and kept[-blank - 1 : -blank] == [SAME]:
+                del kept[-blank:]
+            if kept[-1:] != [SAME]:
+                kept.append(SAME)
+            blank = 0
+        else:
             kept.append(line)
-        elif kept[-1:] != [SAME]:
-            kept.append(SAME)
+            blank = blank + 1 if not line.strip() else 0
     return "\n".join(kept)
 
 

@@ -16,6 +16,8 @@ from langchain_tiered_memory.summaries.writers.fitting import LEFT_OUT, Shorteni
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, SourceText
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain_tiered_memory.types.records import Role
 
 TREE = TreeSettings()
@@ -164,3 +166,25 @@ def test_a_line_that_says_whose_words_follow_stays() -> None:
     results = [source(n, "tool", f"{refused}\nleave berth {n} alone") for n in range(1, 3)]
     found = shown(job_of(*results))
     assert [one.text for one in found.sources] == [one.text for one in results]
+
+
+def edit_of(old: Sequence[str], new: Sequence[str]) -> str:
+    return "\n".join(["Moving.", "edit(", 'path="a/b.py"', "old:", *old, "new:", *new, ")"])
+
+
+LINES = [f"    crane_{number} = weigh(berth={number}, tide='low')" for number in range(12)]
+
+
+def test_an_edit_whose_lines_all_stand_in_both_tells_the_first_that_changed() -> None:
+    moved = [*LINES[:3], LINES[9], *LINES[3:9], *LINES[10:]]
+    (found,) = shown(job_of(source(1, "assistant", edit_of(LINES, moved)))).sources
+    assert LINES[9].strip() in found.text
+    assert LINES[0].strip() not in found.text
+
+
+def test_what_an_edit_leaves_as_it_is_is_one_mark_with_its_blank_lines() -> None:
+    old = [line for one in LINES for line in (one, "")]
+    new = [*old[:8], "    crane_99 = None", *old[8:]]
+    (found,) = shown(job_of(source(1, "assistant", edit_of(old, new)))).sources
+    assert found.text.count("[...]") == 3
+    assert "crane_99 = None" in found.text
