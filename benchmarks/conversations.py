@@ -19,7 +19,7 @@ from benchmarks import vocabulary as words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-FactKind: TypeAlias = Literal["name", "number", "path", "decision", "correction", "life", "work", "spare time"]
+FactKind: TypeAlias = Literal["name", "number", "path", "decision", "correction", "life", "work", "spare time", "any"]
 
 _BEGINS_AT = 1_704_103_200.0  # 2024-01-01 10:00 UTC
 _SECONDS_BETWEEN = (15, 90)
@@ -48,11 +48,14 @@ class PlantedFact:
     value: str
     number: int
     """Which message says it, counted from 0."""
+    by_itself: bool = False
+    """Whether its value says it, without its subject beside it: in words that nothing else has."""
 
     def stated_in(self, text: str) -> bool:
         """Whether value and subject stand within a line or two of each other in `text` (casefolded)."""
         # A record names the speaker: "Ben's boss" where he says "my boss".
-        value, subject = self.value.casefold(), self.subject.casefold().removeprefix("my ")
+        value = self.value.casefold()
+        subject = "" if self.by_itself else self.subject.casefold().removeprefix("my ")
         start = text.find(value)
         while start >= 0:
             if subject in text[max(0, start - _NEAR_CHARS) : start + len(value) + _NEAR_CHARS]:

@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from benchmarks.classic_parties import RollingSummary, SummaryBuffer
 from benchmarks.conversations import Conversation, PlantedFact, conversation, shown_text
@@ -28,7 +28,7 @@ from benchmarks.fact_depth_report import LOSES, PLACES, QUOTES, REWORDS, RULES, 
 from benchmarks.other_parties import DeepAgents, HermesLcm, RareSentences
 from benchmarks.paraphraser import FORGETS, Paraphraser
 from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, Trimmed
-from benchmarks.plain_facts import plain_talk
+from benchmarks.plain_facts import PlainList, plain_talk
 from benchmarks.planted_talk import planted_talk
 from benchmarks.reporting import Report, arguments, finish, show
 from benchmarks.summariser import Summariser
@@ -66,8 +66,8 @@ class Asked:
     writers: tuple[str, ...] = tuple(WRITERS)
     talk: Path | None = None
     """A folder of real conversations to plant facts in; `None`: made-up ones."""
-    plain: bool = False
-    """Whether these are said as people say them, each in words of its own."""
+    plain: PlainList | None = None
+    """The list from which these are, said as people say them, each in words of its own; `None`: by forms."""
     hermes: Path | None = None
     """The checked-out source of hermes-lcm."""
     only_memory: bool = False
@@ -96,6 +96,7 @@ def measure(asked: Asked) -> Report:
         "budget": asked.budget,
         "forgets": asked.forgets,
         "facts planted in": asked.talk.name if asked.talk else "made-up talk",
+        "said plainly": asked.plain or "no",
         "counter": counter.fingerprint,
     }
     absent = {"deepagents": DeepAgents.missing(), "hermes-lcm": HermesLcm.missing(asked.hermes)}
@@ -106,7 +107,9 @@ def measure(asked: Asked) -> Report:
 def _conversation(asked: Asked, seed: int) -> Conversation:
     if asked.talk is None:
         return conversation(asked.turns, seed=seed)
-    return (plain_talk if asked.plain else planted_talk)(asked.talk, asked.turns, seed=seed)
+    if asked.plain is None:
+        return planted_talk(asked.talk, asked.turns, seed=seed)
+    return plain_talk(asked.talk, asked.turns, seed=seed, listed=asked.plain)
 
 
 def _writers(
@@ -238,7 +241,13 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     parser.add_argument("--forgets", type=float, default=FORGETS, help="chance that a fact is left out of a summary")
     parser.add_argument("--writers", default=",".join(WRITERS), help="stand-ins for a model")
     parser.add_argument("--talk", type=Path, help="folder of real conversations to plant facts in")
-    parser.add_argument("--plain", action="store_true", help="plant facts as people say them, each in its own words")
+    parser.add_argument(
+        "--plain",
+        choices=get_args(PlainList),
+        nargs="?",
+        const="first",
+        help="plant facts as people say them, each in its own words: the first list, or a half of the second",
+    )
     parser.add_argument("--hermes", type=Path, help="the checked-out source of hermes-lcm")
     parser.add_argument("--only-memory", action="store_true", help="without peers")
     given = parser.parse_args(arguments_given)

@@ -16,12 +16,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from benchmarks.conversations import conversation
-from benchmarks.plain_facts import plain_talk
+from benchmarks.plain_facts import PlainList, plain_talk
 from benchmarks.planted_talk import planted_talk
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
 from langchain_tiered_memory.conversations.reading import read_conversations
@@ -107,7 +107,9 @@ def sources(paths: Sequence[Path], *, messages: int) -> Iterator[Source]:
     planted = {"planted, made up": [conversation(messages, seed=seed) for seed in _SEEDS]}
     for folder in (one for one in paths if one.is_dir()):
         planted[f"planted, {folder.name}"] = [planted_talk(folder, messages, seed=seed) for seed in _SEEDS]
-        planted[f"said plainly, {folder.name}"] = [plain_talk(folder, messages, seed=seed) for seed in _SEEDS]
+        for listed in get_args(PlainList):
+            said_plainly = [plain_talk(folder, messages, seed=seed, listed=listed) for seed in _SEEDS]
+            planted[f"said plainly, {listed} list, {folder.name}"] = said_plainly
     for kind, found in planted.items():
         for made in found:
             people = [turn for turn in made.turns if turn.message.type == "human"]

@@ -4,20 +4,30 @@
 know the forms. Here each sentence was written once, about somebody's life, work or spare time, with or without a name
 or a figure in it, and each stands in a message of real talk, by itself or between what else was said. What decides
 whether it is shown can only be what it says.
+
+A second list, by somebody else, is longer-winded, in several languages, and has sentences of talk that look like
+statements. Signs of facts were looked for on one half of it; nobody read the other (`plain_facts_second.json`).
 """
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import islice
-from typing import TYPE_CHECKING, Final, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from benchmarks.conversations import Conversation, FactKind, PlantedFact, Turn
 from benchmarks.planted_talk import said_in, with_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from langchain_core.messages import BaseMessage
+
+PlainList: TypeAlias = Literal["first", "seen", "held back"]
+"""The first list, or a half of the second one."""
+_SECOND: Final = Path(__file__).with_name("plain_facts_second.json")
 
 _SAID: Final[dict[FactKind, str]] = {
     "life": """
@@ -171,13 +181,14 @@ _ALONE: Final = 0.4
 """Of the facts, that are a message of their own."""
 
 
-def plain_talk(folder: Path, messages: int, *, seed: int = 0) -> Conversation:
-    """`messages` messages of the conversations in the files of `folder`, with all these facts in what users say.
+def plain_talk(folder: Path, messages: int, *, seed: int = 0, listed: PlainList = "first") -> Conversation:
+    """`messages` messages of the conversations in the files of `folder`, with all facts of a list in what users say.
 
     Args:
         folder: Files that `tiered-memory eval` reads, at any depth.
         messages: How many; the users must say enough of them.
         seed: Of the order of the conversations, and of what is said where.
+        listed: Which sentences are planted.
 
     Raises:
         ValueError: when users say fewer messages than there are facts.
@@ -185,8 +196,8 @@ def plain_talk(folder: Path, messages: int, *, seed: int = 0) -> Conversation:
     chance = random.Random(seed)
     said = list(islice(said_in(folder, chance), messages))
     users = [number for number, (message, _) in enumerate(said) if message.type == "human"]
-    facts, pairs = list(_facts()), list(_pairs())
-    needed = len(facts) + 2 * len(pairs)
+    facts, pairs, talk = (list(_facts()), list(_pairs()), []) if listed == "first" else _second(listed)
+    needed = len(facts) + 2 * len(pairs) + len(talk)
     if len(users) < needed:
         msg = f"{needed} messages of users are needed, {folder} has {len(users)} among {messages}: name more messages"
         raise ValueError(msg)
@@ -194,26 +205,49 @@ def plain_talk(folder: Path, messages: int, *, seed: int = 0) -> Conversation:
     planted = {next(places): one for one in facts}
     for before, after in pairs:
         planted |= zip(sorted((next(places), next(places))), (before, after), strict=True)
+    only_said = {next(places): sentence for sentence in talk}
     turns = list[Turn]()
     for number, (message, at) in enumerate(said):
         fact = None
         if number in planted:
             sentence, kind, subject, value = planted[number]
-            fact = PlantedFact(kind=kind, subject=subject, value=value, number=number)
-            alone = message.model_copy(update={"content": sentence})
-            message = alone if chance.random() < _ALONE else with_sentence(message, sentence, chance)  # noqa: PLW2901
+            by_itself = listed != "first"
+            fact = PlantedFact(kind=kind, subject=subject, value=value, number=number, by_itself=by_itself)
+            message = _with(message, sentence, chance)  # noqa: PLW2901
+        elif number in only_said:
+            message = _with(message, only_said[number], chance)  # noqa: PLW2901
         turns.append(Turn(message=message, at=at, fact=fact))
     return Conversation(turns=tuple(turns))
 
 
-def _facts() -> Iterator[tuple[str, FactKind, str, str]]:
+def _with(message: BaseMessage, sentence: str, chance: random.Random) -> BaseMessage:
+    alone = message.model_copy(update={"content": sentence})
+    return alone if chance.random() < _ALONE else with_sentence(message, sentence, chance)
+
+
+_Said: TypeAlias = tuple[str, FactKind, str, str]
+"""A sentence, the kind of what it states, its subject and its value."""
+
+
+def _second(half: PlainList) -> tuple[list[_Said], list[tuple[_Said, _Said]], list[str]]:
+    """The facts, the pairs of a former one and what takes its place, and the talk of a half of the second list."""
+    held = json.loads(_SECOND.read_text(encoding="utf-8"))[half]
+
+    facts: list[_Said] = [(sentence, "any", sentence, values[0]) for sentence, *values in held["facts"]]
+    pairs: list[tuple[_Said, _Said]] = [
+        ((old, "any", old, former), (new, "correction", old, values[0])) for old, new, former, *values in held["pairs"]
+    ]
+    return facts, pairs, held["talk"]
+
+
+def _facts() -> Iterator[_Said]:
     for kind in get_args(FactKind):
         for line in _SAID.get(kind, "").strip().splitlines():
             sentence, *about = line.split(" | ")
             yield sentence, kind, about[0], about[-1]
 
 
-def _pairs() -> Iterator[tuple[tuple[str, FactKind, str, str], tuple[str, FactKind, str, str]]]:
+def _pairs() -> Iterator[tuple[_Said, _Said]]:
     for line in _CORRECTED.strip().splitlines():
         first, later, subject, old, new = line.split(" | ")
         yield (first, "work", subject, old), (later, "correction", subject, new)

@@ -592,6 +592,10 @@ def test_facts_said_plainly_stand_in_what_users_say_and_follow_from_the_seed(tmp
     assert len({fact.subject for fact in holding}) == len(holding) < len(planted)
     with pytest.raises(ValueError, match="name more messages"):
         plain_talk(tmp_path, 100)
+    for half in ("seen", "held back"):
+        stated = [turn for turn in plain_talk(tmp_path, 400, listed=half).turns if turn.fact is not None]
+        assert len(stated) == 95
+        assert all(turn.fact and turn.fact.stated_in(str(turn.message.text).casefold()) for turn in stated)
 
 
 @pytest.mark.parametrize(("one", "other", "length"), [(b"", b"a", 0), (b"abc", b"abd", 2), (b"abc", b"abc", 3)])
