@@ -147,8 +147,8 @@ RELATIVE_TIME = re.compile(
 )
 SMALL_TALK = re.compile(
     r"/[a-z][\w-]{0,30}\.?$"  # a command to the program
-    r"|\W{0,16}+(?:(?:oh|aw{1,8}|hey|hi|hello|wow|yeah|yep|yes|no|nope|sure|ok(?:ay)?|thanks|thank you|thx|great|cool"
-    r"|nice|awesome|amazing|congrats|congratulations|haha{1,8}|lol|absolutely|totally|definitely|exactly|agreed"
+    r"|\W{0,16}+(?:(?:oh|aw{1,8}|hey|hi|hello|wow|yeah|yep|yes|no(?! \w)|nope|sure|ok(?:ay)?|thanks|thank you|thx|great"
+    r"|cool|nice|awesome|amazing|congrats|congratulations|haha{1,8}|lol|absolutely|totally|definitely|exactly|agreed"
     r"|sounds? (?:good|great|like)|good (?:morning|luck|job|to)|you['\u2019]re (?:welcome|right|amazing|so)"
     r"|that['\u2019]s (?:so|great|awesome|cool|amazing|really|wonderful|fantastic|nice)|glad|take care|bye"
     r"|talk (?:to you )?(?:soon|later)|no problem|my pleasure|i(?:['\u2019]m| am) (?:so )?(?:glad|happy (?:for"

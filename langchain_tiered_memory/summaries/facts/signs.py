@@ -2,9 +2,9 @@
 
 How rare its words are among all that was said decides most, and is looked at where a list is made (`worth`). Beside
 that these signs are what is left of some forty: each of the others was left out without loss where statements were
-planted into talk, in four wordings of different authors, and where questions cite what people said. Their weights are
-log odds, fitted on one half of those conversations and rounded. `benchmarks.fact_signs` prints what each adds, on both
-halves. None decides by itself. What a model says must last weighs more than any wording.
+planted into talk, in the words of five authors, and where questions cite what people said. Their weights are log odds,
+fitted on some of the authors, looked at on another, and rounded. `benchmarks.fact_signs` prints what each adds. None
+decides by itself. What a model says must last weighs more than any wording.
 """
 
 from __future__ import annotations
@@ -31,18 +31,22 @@ _WORDED = {
         "exciting happy glad proud love loved loving enjoy enjoyed enjoying important special perfect best "
         "interesting super delicious good better helpful meaningful rewarding worth passion passionate joy thrilled "
         "grateful appreciate hilarious fascinating crazy insane hard tough hope hopefully wish luck support "
-        "supportive thank thanks thankful stunning breathtaking"
+        "supportive thank thanks thankful stunning breathtaking feel feels feeling felt emotion emotions emotional "
+        "faith dream dreams inspire inspires inspired inspiration memories memorable motivated motivation heart soul "
+        "vibe vibes journey moment moments creativity express comfort like"
     ),
     "settles": SETTLING,
     "restricts": word_set(
         "never always must only nobody without except unless avoid not don't doesn't can't cannot won't mustn't "
-        "shouldn't please"
+        "shouldn't please no nothing none every each whoever until till"
     ),
-    "personal": word_set(
-        "allergic allergy intolerant vegan vegetarian diabetic medication born birthday anniversary married wedding "
-        "divorced engaged pregnant address passport license licence password passcode code account called named "
-        "nickname prefer prefers favourite favorite hate hates dislike dislikes adopted graduated degree surgery "
-        "appointment diagnosed"
+    "in words": word_set(
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand half quarter dozen "
+        "third fourth fifth monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays "
+        "thursdays fridays saturdays sundays january february march april june july august september october november "
+        "december noon midnight morning mornings evening evenings night nights weekend weekends fortnight weekly daily "
+        "monthly yearly"
     ),
 }
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
@@ -53,19 +57,19 @@ PARTICULAR = frozenset({"path", "code", "date", "figure"})
 WEIGHTS: dict[str, float] = {
     "": -2.7,
     **dict.fromkeys(sorted(PARTICULAR), 0.8),
-    "full name": 0.7,
-    "name": 0.5,
+    "full name": 0.6,
+    "name": 0.6,
+    "in words": 0.4,
     "settles": 0.6,
     "decision": 0.6,
     "restricts": 0.5,
-    "personal": 0.4,
     "wide subject": 0.2,
     "second person": -0.6,
     "tells little": -0.5,
     "praises": -0.7,
     "small talk": -0.7,
     "assistant": -0.6,
-    "tells nothing": -1.0,
+    "tells nothing": -1.4,
     "long answer": -2.0,
 }
 """Log odds of each sign; the empty one is what a clause begins with."""

@@ -180,8 +180,6 @@ _POINTS = re.compile(
     re.IGNORECASE,
 )
 _INTRODUCES = re.compile(r"(?:I['\u2019]m|I am) ")
-_OF_A_NAME = frozenset({"personal", "name"})
-"""Signs of a clause that says something however brief it is: "I'm Marit", "Adopted Toby"."""
 _NEAR_BLANKS = 6
 """Before such a word: behind more it means what was just named."""
 _INTENDS = re.compile(r"i(?:['\u2019]ll| will| need to|['\u2019]m going to)\b|let['\u2019]s ")
@@ -244,7 +242,7 @@ def read(clause: str) -> Read:
     shape, value = _shaped(clause, named, denied_values(clause))
     signs = worded(cues.lowered(without_remark(clause))) | _formed(clause, shape, value, named)
     if named and _introduces(clause, named):
-        signs.add("personal")
+        signs.add("introduces")
     if about and len(about.words) > 1:
         signs.add("wide subject")
     return Read(frozenset(signs), tuple(found), named, shape, value)
@@ -302,7 +300,7 @@ def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) 
         told = statement(f"the {about}: {clause}", entry)
         return replace(told, text=clause, span=(0, len(clause)))
     brief = clause.isascii() and words < _MIN_WORDS
-    return None if brief and not stated.signs >= _OF_A_NAME else stated
+    return None if brief and "introduces" not in stated.signs else stated
 
 
 def _introduces(clause: str, named: Sequence[re.Match[str]]) -> bool:

@@ -17,6 +17,24 @@ def test_what_is_said_once_goes_before_what_is_said_all_the_time() -> None:
     assert said(chosen_facts(facts, room=33, count_text=words)) == FACTS
 
 
+@pytest.mark.parametrize(
+    ("statement", "remark"),
+    [
+        pytest.param(
+            "Barley deliveries arrive around half twelve.", "Barley deliveries delight around old sheds.", id="figures"
+        ),
+        pytest.param("No sesame in my bakery or my shed.", "Much sesame in my bakery and my shed.", id="a ban"),
+        pytest.param(
+            "Whoever opens the hall resets the alarm.", "Somebody opens the hall and resets the alarm.", id="all"
+        ),
+        pytest.param("The kiln belongs to the pottery club.", "The kiln moments stir the pottery soul.", id="feelings"),
+    ],
+)
+def test_a_rule_and_a_figure_in_words_go_before_a_remark_in_as_rare_words(statement: str, remark: str) -> None:
+    facts = facts_of(*TALK, statement, remark, *TALK)
+    assert said(chosen_facts(facts, room=15, count_text=words)) == [statement]
+
+
 def test_the_name_of_who_is_spoken_to_tells_nothing() -> None:
     stranger, partner = "Clementine gets the corner desk.", "Bartholomew gets the corner desk."
     ann = facts_of(stranger, partner, name="Ann")
