@@ -24,8 +24,8 @@ _SAYS_NOT_WHAT = COMMON_TERMS | frozenset(analyse(" ".join(SETTLING)))
 _LEAST_WORDS = 2
 """That a sentence shares with a statement which it may be about."""
 _FEW, _FEW_OF_A_CHANGE = 2, 5
-"""Statements that have a word: where it stands in what one of them is about, it is enough; or anywhere in one of them,
-in a sentence that settles something or has another figure of the same form."""
+"""Statements that have a word which is enough; the latter in a sentence that settles something, or has a figure of the
+same form."""
 _FIGURE = re.compile(r"\d(?:[\d.,:/-]{0,20}\d)?")
 _DIGITS = re.compile(r"\d+")
 
@@ -40,8 +40,8 @@ def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, float]:
     """Places of the statements that a sentence names something of, each with how likely it changes them.
 
     Words count of what a statement is about, and others that few statements have: how a thing was said tells nothing of
-    which it is. Where a sentence settles something, or has a figure of the form that the statement has, one such word
-    is enough: "they changed her train, it's 15:40 now".
+    which it is. One that few have is enough, and more may have it where the sentence settles something, or has a figure
+    of the form that the statement has: "they changed her train, it's 15:40 now".
 
     Returns:
         How much is named, by how few statements have the words, and once more for each sign of a change, 0 to 2.
@@ -62,7 +62,7 @@ def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, float]:
             changes = settles + (not forms.isdisjoint(figures[place]))
             few = _FEW_OF_A_CHANGE if changes else _FEW
             words = [term for term in terms if term in about[place] or len(having[term]) <= few]
-            named = any((changes or term in about[place]) and len(having[term]) <= few for term in words)
+            named = any(len(having[term]) <= few for term in words)
             if named or len(words) >= _LEAST_WORDS:
                 told = sum(math.log(1 + len(kept) / len(having[term])) for term in words)
                 found[place] = max(found.get(place, 0.0), told * (1 + (changes if named else 0)))
