@@ -42,6 +42,8 @@ BUDGET = 4000
 _HUMAN = "=== human ===\n"
 _PART = re.compile(r"^<part (\d+) ", re.MULTILINE)
 _TAG = re.compile(r"^<[^>\n]{1,60}>")
+_KEPT = re.compile(r"^(\d+): (.+)$", re.MULTILINE)
+_INSTEAD = re.compile(r"\[instead of [\d ]{1,80}\](?P<said>.*)")
 _OURS = ("## ", "Aim at ", "<session>", "<kept>", "</")
 """How lines begin that any part has."""
 _NEAR = 0.5
@@ -85,7 +87,8 @@ class RecordedReader:
     def _answer(self, messages: Sequence[BaseMessage]) -> str:
         several = in_parts(messages, self._written)
         # Behind the prompt for one summary may stand an answer that was not taken, and why.
-        return several if several is not None else self._written(str(messages[1].text))
+        answer = several if several is not None else self._written(str(messages[1].text))
+        return with_places(answer, str(messages[1].text))
 
     def _written(self, asked: str) -> str:
         wanted = digests(asked)
@@ -95,6 +98,21 @@ class RecordedReader:
             self.unknown += 1
             return "- (nothing was recorded)"
         return best.answer
+
+
+def with_places(answer: str, prompt: str) -> str:
+    """A recorded answer with the places of the notes that a prompt lists: it was recorded with numbers of messages.
+
+    Meant is the note that shares most words with a line.
+    """
+    kept = [(place, set(words.split())) for place, words in _KEPT.findall(prompt.partition("<kept>")[2])]
+
+    def placed(line: re.Match[str]) -> str:
+        said = set(line["said"].split())
+        shared, place = max(((len(said & words), place) for place, words in kept), default=(0, ""))
+        return f"[instead of {place}]{line['said']}" if shared else line["said"].lstrip()
+
+    return _INSTEAD.sub(placed, answer)
 
 
 def digests(text: str) -> frozenset[str]:
