@@ -188,23 +188,28 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     elif plan.answered == "at work":
         first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
         quoted = [*first, *(one for one in quoted if one not in inputs.required.opening)]
+    # What the last message answers shares the room of the earlier ones, as the list of tasks does.
+    question, room = round(NUMBERS.question_share * inputs.policy.total), inputs.policy.queries
+    half = max(room // 2, min(room, NUMBERS.least_readable_tokens))
     answered = in_order(inputs, [plan.answers] if plan.answers > plan.since and inputs.policy.quotes_queries else [])
+    answered = [one for one in answered if min(one.tokens, NUMBERS.least_readable_tokens) <= half]
     led_by = [*(one for one in answered if one.seq not in standing | quoted_there), *(queries[-1:] if leads else ())]
+    led = [
+        shortened(one, max_tokens=question if one.role == "user" else half, counter=counter, expands=inputs.expands)
+        for one in led_by
+    ]
+    taken = sum(piece.tokens for piece in led if piece.entry in answered)
     if plan.items or plan.left_spans or quoted or plan.tasks:
         recent = _first_recent(plan, tail) if plan.items or plan.left_spans else None
         follows = follows_line(recent, led_by=led_by) if recent is not None else ""
-        head.append(_history(inputs, plan, quoted, follows=follows))
+        head.append(_history(inputs, plan, quoted, taken=taken, follows=follows))
     if plan.facts:
         head.append(ours(facts_block(plan.facts), part="facts", counter=counter))
     if plan.parts:
         head.append(ours(parts_block(plan.parts), part="parts", counter=counter))
     if plan.files:
         head.append(ours(plan.files, part="files", counter=counter))
-    question = round(NUMBERS.question_share * inputs.policy.total)
-    for entry in led_by:
-        most = question if entry.role == "user" else inputs.policy.queries
-        head.append(shortened(entry, max_tokens=most, counter=counter, expands=inputs.expands))
-    return head
+    return [*head, *led]
 
 
 def in_order(inputs: Inputs, seqs: Sequence[int]) -> list[Entry]:
@@ -244,9 +249,9 @@ def _first_recent(plan: ViewPlan, tail: Sequence[Entry]) -> Entry | None:
     return next((entry for entry in tail if entry.group not in kept), None)
 
 
-def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, follows: str) -> Piece:
+def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry], *, taken: int, follows: str) -> Piece:
     known = inputs.summaries_with([node.id for node in nodes_of(plan.items) if node.resolution == "whole"])
-    count, room = inputs.counter.count_text, inputs.policy.queries - inputs.counter.count_text(plan.tasks)
+    count, room = inputs.counter.count_text, inputs.policy.queries - inputs.counter.count_text(plan.tasks) - taken
     quotes = quotes_within(quoted, room=room, count=count, expands=inputs.expands)
 
     def told(line: str) -> Piece:
