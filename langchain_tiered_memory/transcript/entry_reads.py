@@ -431,16 +431,19 @@ class Files(Room):
         asked: dict[str, Any] = {"session": ref.key} | ({} if track is None else {"track": packed(track)})
         newest: dict[str, RowMapping] = {}
         written: dict[str, str] = {}
-        walked, has_older, seq = 0, True, 0
+        walked, has_older, seq, is_full = 0, True, 0, False
         passed = {(seq, digest_of(path)) for seq, path in but}
         with self.database.read() as connection:
             for row in connection.execute(walk, asked):
+                if is_full and row.seq != seq:
+                    break
                 walked, seq = walked + 1, row.seq
                 if (seq, row.path_digest) in passed:
                     continue
                 if row.path_digest not in newest:
-                    if len(newest) == limit:
-                        break
+                    is_full = len(newest) == limit
+                    if is_full:
+                        continue
                     newest[row.path_digest] = row._mapping  # noqa: SLF001 - public, whatever its name says
                 if row.operation == "write":
                     written.setdefault(row.path_digest, row.tool)

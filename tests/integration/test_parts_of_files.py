@@ -123,5 +123,4 @@ def test_a_call_that_nothing_answered_does_not_take_the_view(call_style: CallSty
             assert not check_valid(context.messages)
         assert _text(context).count("a crane of the harbour") == 0
         held = [one for one in context.messages if "big.py" in str(getattr(one, "tool_calls", ""))]
-        assert held, "its result may still come"
-        assert all(str(one.tool_calls).count("a crane of the harbour") < 60 for one in held)
+        assert not held, "the user has spoken since: it is history"
