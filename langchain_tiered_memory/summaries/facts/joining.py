@@ -16,6 +16,7 @@ from langchain_tiered_memory.summaries.facts.signs import PARTICULAR
 from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
 from langchain_tiered_memory.summaries.facts.written import MAX_CHARS, MOST_UNMARKED, labelled
+from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.summaries.resolutions import MARK_OF_LINE
 from langchain_tiered_memory.text.identifiers import folded
 from langchain_tiered_memory.text.terms import analyse
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
     """The notes of a model's answer that each say others in fewer words, or end them.
 
-    A line that names no others, is no shorter than they are, is longer than a note, or has a figure that none of them
-    has, is left out. A note that shares no word with the line which names it, or has a code or a figure that the line
-    lacks, stays as it is.
+    A line that names no others, is no shorter than they are, is longer than a note, or has a figure that neither they
+    nor their days have, is left out. A note that shares no word with the line which names it, or has a code or a figure
+    that the line lacks, stays as it is.
 
     Args:
         text: Bullets as `[instead of 3 7] [keep] ...`.
@@ -50,7 +51,7 @@ def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
         by_tool = bool(olds) and all(one.by == "tool" for one in olds)
         olds = [one for one in olds if by_tool or one.by != "tool"]
         most = min(sum(len(one.text) for one in olds) - 1, MAX_CHARS)
-        if len(words) > most or _figures(words) - _figures(*(one.text for one in named)):
+        if len(words) > most or _figures(words) - _figures(*(f"{one.text} {day(one.at)}" for one in named)):
             continue
         joined = _joined(words, olds, lasts=marks.is_kept(said))
         if joined.id not in {one.id for one in kept}:
@@ -79,6 +80,7 @@ def _joined(words: str, olds: Sequence[Fact], *, lasts: bool) -> Fact:
         weight=max(one.weight for one in olds) if lasts else MOST_UNMARKED,
         mentions=max(one.mentions for one in olds),
         instead_of=(),
+        ends=(),
         joins=tuple(one.id for one in olds),
     )
 

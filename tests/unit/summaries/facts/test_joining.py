@@ -73,6 +73,13 @@ def test_what_lacks_a_code_or_a_figure_of_a_note_leaves_that_note() -> None:
     assert one.joins == (KEPT[0].id, KEPT[1].id), "the password is not in it; that it was a search is"
 
 
+def test_the_day_of_a_note_is_no_figure_of_its_own() -> None:
+    kept = [replace(one, at=1_736_700_000.0) for one in KEPT]
+    (one,) = joining("- [instead of 1 2] [keep] Ana's flat search: 900 euros, since 2025-01-12", kept)
+    assert one.joins == (KEPT[0].id, KEPT[1].id)
+    assert joining("- [instead of 1 2] [keep] Ana's flat search: 900 euros, since 2025-01-13", kept) == []
+
+
 def test_what_is_not_marked_again_is_listed_no_more() -> None:
     (one,) = joining("- [instead of 1] Ana's search is past\n- [instead of 2] Ana's search is past", KEPT)
     assert (one.joins, one.weight < LASTING) == ((KEPT[0].id,), True), "a figure is not let go of so"
