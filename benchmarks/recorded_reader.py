@@ -43,6 +43,7 @@ _HUMAN = "=== human ===\n"
 _PART = re.compile(r"^<part (\d+) ", re.MULTILINE)
 _TAG = re.compile(r"^<[^>\n]{1,60}>")
 _KEPT = re.compile(r"^(\d+): (.+)$", re.MULTILINE)
+_WORD = re.compile(r"[a-z]{4,30}")
 _INSTEAD = re.compile(r"\[instead of [\d ]{1,80}\](?P<said>.*)")
 _OURS = ("## ", "Aim at ", "<session>", "<kept>", "</")
 """How lines begin that any part has."""
@@ -103,12 +104,14 @@ class RecordedReader:
 def with_places(answer: str, prompt: str) -> str:
     """A recorded answer with the places of the notes that a prompt lists: it was recorded with numbers of messages.
 
-    Meant is the note that shares most words with a line.
+    Meant is the note that shares most words with what a line is about.
     """
-    kept = [(place, set(words.split())) for place, words in _KEPT.findall(prompt.partition("<kept>")[2])]
+    kept = [
+        (place, set(_WORD.findall(note.casefold()))) for place, note in _KEPT.findall(prompt.partition("<kept>")[2])
+    ]
 
     def placed(line: re.Match[str]) -> str:
-        said = set(line["said"].split())
+        said = set(_WORD.findall(line["said"].partition(":")[0].casefold()))
         shared, place = max(((len(said & words), place) for place, words in kept), default=(0, ""))
         return f"[instead of {place}]{line['said']}" if shared else line["said"].lstrip()
 
