@@ -112,6 +112,11 @@ def ends(line: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for marked in INSTEAD.findall(line) for one in _ID.findall(marked)))
 
 
+def is_marked(line: str) -> bool:
+    """Whether a line of a model's text says what must last, or what stands in the place of that."""
+    return is_kept(line) or INSTEAD.search(line) is not None
+
+
 def is_kept(line: str) -> bool:
     """Whether a line of a model's text has the mark of what must last."""
     return _KEEP.search(line) is not None

@@ -37,12 +37,13 @@ _LEAST_ALONE = 2
 _FIGURE_WEIGHT = 3.0
 _MARK = re.compile(
     r"^(?P<bullet>[ \t]*(?:(?:[-*+\u2022]|\(?\d{1,3}[.)])[ \t]+)?"
-    r"(?:\[(?:keep|instead of [^\[\]\n]{1,80})\][: \t]*){0,4})(?P<lead>\*\*[^*\n]{0,80}\*\*:?[ \t]*)?",
+    r"(?:\[(?:keep|instead of [^\[\]\n]{1,400})\][: \t]*){0,4})(?P<lead>\*\*[^*\n]{0,80}\*\*:?[ \t]*)?",
     re.IGNORECASE,
 )
 """Of a line, what stands before its words: the bullet with the marks of what must last, then a bold lead-in."""
-_OF_SOMEBODY = re.compile(r"(?:the )?(?:assistant|user)\b", re.IGNORECASE)
-"""How a sentence begins that tells what one of them did or said: programs repeat that, with figures of their own."""
+_OF_SOMEBODY = re.compile(r"(?:[^:(\n]{1,80}\()?(?:the )?(?:assistant|user)\b", re.IGNORECASE)
+"""How a sentence begins that tells what one of them did or said, or a note that names who did: programs repeat that,
+with figures of their own."""
 _COMMIT = re.compile(r"\b(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{7,12}\b")
 """The short name of a commit. It is left out where a sentence is traced: what somebody did is theirs, whatever a
 program called the outcome."""
@@ -101,11 +102,13 @@ def labelled(
     sources: Sequence[SourceText],
     headings: frozenset[str] = frozenset(),
     beside: Sequence[SourceText] = (),
+    known: Iterable[str] = (),
 ) -> str:
     """`text` with the label of tools before each sentence that comes from one and does not carry it.
 
     `headings` stand in any summary: all others are judged as lines are. What people said `beside` the sources, the
-    writer knows as well: a sentence may rest on it. What tools said there is nothing to it.
+    writer knows as well, and the notes of what they said before (`known`): a sentence may rest on it. What tools said
+    there is nothing to it.
     """
     read = _read(sources)
     if not any(read.labels) and not read.is_cut:
@@ -113,6 +116,8 @@ def labelled(
     for label, stretch in (one for source in beside for one in _stretches(source)):
         if not label:
             read.add(stretch, label)
+    for note in known:
+        read.add(note, "")
     return "\n".join(line for given in text.splitlines() for line in _labelled_line(given, read, headings))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import is_kept
+from langchain_tiered_memory.summaries.marks import is_kept, is_marked
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, kind_of, telling
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import names
@@ -121,12 +121,12 @@ def cut_to_size(text: str, *, max_tokens: int, count_text: Callable[[str], int])
 def _weighed(line: _Line, tokens: int) -> Unit:
     """A line as the extractive condenser weighs it: by its wording, what it names and the section it stands in.
 
-    What must last comes first, then an overview that names whom or what the rest is about.
+    What must last comes first, and what ends that, then an overview that names whom or what the rest is about.
     """
     known = kind_of_heading(line.heading) if line.heading else None
     kind = kind_of(line.text) if known is None or known in ("point", "overview") else known
     orients = known == "overview" and names(line.text)
-    more = _LASTS if is_kept(line.text) else _ORIENTS if orients else 1.0
+    more = _LASTS if is_marked(line.text) else _ORIENTS if orients else 1.0
     return Unit(line.text, kind, 0, tokens, weight=more * telling(line.text))
 
 

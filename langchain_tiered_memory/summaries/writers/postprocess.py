@@ -133,7 +133,8 @@ class Finish:
                 self.report(
                     EventName.SUMMARY_UNSOURCED, said, session_id=job.session_id, level=job.level, marked=len(strange)
                 )
-        told = labelled(text, job.sources, _HEADINGS, job.beside)
+        noted = (fact.text for fact in job.kept if fact.by != "tool")
+        told = labelled(text, job.sources, _HEADINGS, job.beside, noted)
         if told != text:
             notes = (*notes, "labelled")
         return self._mended(job, replace(written, text=told, notes=notes), own_tokens=self.count_text(own))
