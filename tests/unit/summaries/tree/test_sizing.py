@@ -90,7 +90,7 @@ def test_the_overview_stays_which_says_whom_the_rest_is_about() -> None:
 
 def test_what_ends_a_note_stays_before_what_merely_happened() -> None:
     chat = "".join(f"- The user of the Northern Lights {number} met Ann Smith in Ghent.\n" for number in range(12))
-    cut = cut_to_size(f"{chat}- [instead of #0123abcd] It is done.", max_tokens=60, count_text=words)
+    cut = cut_to_size(f"{chat}- [instead of #0123abcd] It is done.", max_tokens=16, count_text=words)
     assert "[instead of #0123abcd] It is done." in cut.text
 
 
