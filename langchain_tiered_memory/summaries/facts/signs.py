@@ -40,6 +40,12 @@ _WORDED = {
         "never always must only nobody without except unless avoid not don't doesn't can't cannot won't mustn't "
         "shouldn't please no nothing none every each whoever until till"
     ),
+    "personal": word_set(
+        "allergic allergy intolerant vegan vegetarian diabetic medication born birthday anniversary married wedding "
+        "divorced engaged pregnant address passport license licence password passcode code account called named "
+        "nickname prefer prefers favourite favorite hate hates dislike dislikes adopted graduated degree surgery "
+        "appointment diagnosed"
+    ),
     "in words": word_set(
         "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
         "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand half quarter dozen "
@@ -63,6 +69,7 @@ WEIGHTS: dict[str, float] = {
     "settles": 0.6,
     "decision": 0.6,
     "restricts": 0.5,
+    "personal": 0.8,
     "wide subject": 0.2,
     "second person": -0.6,
     "tells little": -0.5,

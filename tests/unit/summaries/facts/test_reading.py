@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from langchain_tiered_memory.summaries.facts.reading import MAX_FACTS_PER_ENTRY, fact_id, read_facts
 from langchain_tiered_memory.types.records import Fact
-from tests.fact_builders import entry, said
+from tests.fact_builders import entry, facts_of, said
 
 
 def read(*texts: str) -> list[Fact]:
@@ -192,3 +192,10 @@ def test_a_fact_is_in_its_messages_words_and_has_a_stable_id(texts: list[str]) -
         assert len(one.id) == 16
         assert 0 <= one.weight <= 1
         assert one.sources == (one.seq,)
+
+
+@pytest.mark.parametrize(
+    "told", ["I'm vegetarian, and I prefer dark roast coffee.", "I am pregnant.", "I'm a diabetic.", "We got divorced."]
+)
+def test_what_somebody_says_of_themselves_in_a_word_is_a_fact(told: str) -> None:
+    assert facts_of(told)
