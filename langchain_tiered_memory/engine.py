@@ -384,12 +384,13 @@ class SessionEngine:
         wanted = {"query": query, "max_tokens": asked.get("max_tokens"), "view": asked.get("view", "default")}
         with (
             telemetry.operation("build_context", about, is_current=False) as note,
-            traced("assemble", wanted, session_id=self.session_id, wanted=self.engine.settings.traces) as came,
+            traced("assemble", wanted, session_id=self.session_id, wanted=self.engine.settings.traces) as trace,
         ):
-            context = yield from each_step(self._context(query, **asked), self.runtime.store.database.snapshot)
+            traced_steps = each_step(self._context(query, **asked), trace.inside)
+            context = yield from each_step(traced_steps, self.runtime.store.database.snapshot)
             figures = {"tokens": context.tokens, "max_tokens": context.max_tokens, "zone": context.guard.zone.value}
             sections = {section.name: section.tokens for section in context.sections}
-            came({"messages": context.messages, **figures, "sections": sections})
+            trace.tell({"messages": context.messages, **figures, "sections": sections})
             shown = len(context.entry_ids) + len(context.passage_ids) + len(context.summary_ids)
             figures["window"] = context.guard.window.tokens
             note({f"tiered_memory.context.{name}": one for name, one in figures.items()} | {telemetry.RECORDS: shown})

@@ -213,7 +213,7 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
     # A conversation that goes on says much that asks nothing: then only what answers it well is worth its room.
     said = required.last_user.seq if required.last_user is not None and inputs.says_it else None
     asked, wanted = {"query": query, "room": room}, inputs.settings.traces
-    with traced("recall", asked, session_id=inputs.ref.session_id, wanted=wanted) as came:
+    with traced("recall", asked, session_id=inputs.ref.session_id, wanted=wanted) as trace:
         recalled = recall(
             inputs.runtime,
             inputs.ref,
@@ -229,7 +229,7 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
             found=inputs.recall_budget.found,
             expands=inputs.expands,
         )
-        came({"text": recalled.text, "tokens": recalled.tokens})
+        trace.tell({"text": recalled.text, "tokens": recalled.tokens})
     return recalled, tuple(summaries) if recalled.text else ()
 
 

@@ -2,27 +2,56 @@
 
 A run is told to tracers alone, never to callbacks that stream to a caller: a graph's streams and `astream_events` show
 nothing of it. Where nobody traces, nothing is loaded, and an operation costs a look at a variable. As in `telemetry`,
-a run is not made current: the steps of what waits run in several threads.
+the steps of what waits run in several threads: each of them says for itself that it is `inside` a run.
 """
 
 from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from langchain_core.callbacks import CallbackManager
+    from langchain_core.runnables import RunnableConfig
 
 _TAG = "tiered_memory"
+_around: ContextVar[CallbackManager | None] = ContextVar("tiered_memory_trace", default=None)
+"""Of the run that the step in hand is inside of. LangChain's own variable stays: others ask it where they are."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Trace:
+    """A run that has begun."""
+
+    _outputs: dict[str, Any] = field(default_factory=dict)
+    _callbacks: CallbackManager | None = None
+    """For what is called inside it: its parent is this run. `None` where nobody traces."""
+
+    def tell(self, outputs: Mapping[str, Any]) -> None:
+        """Take what came of it."""
+        self._outputs.update(outputs)
+
+    def of_call(self) -> RunnableConfig:
+        """What a call of a model inside it is configured with."""
+        return {} if self._callbacks is None else {"callbacks": self._callbacks}
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """The runs that begin here, in this thread, stand under it."""
+        before = _around.set(self._callbacks)
+        try:
+            yield
+        finally:
+            _around.reset(before)
 
 
 @contextmanager
-def traced(
-    name: str, inputs: Mapping[str, Any], *, session_id: str, wanted: bool
-) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def traced(name: str, inputs: Mapping[str, Any], *, session_id: str, wanted: bool) -> Iterator[Trace]:
     """A run around what is inside; the value takes what came of it.
 
     Args:
@@ -31,40 +60,47 @@ def traced(
         session_id: Whose it is; its metadata say so.
         wanted: `settings.traces`.
     """
-    tracers = _tracers() if wanted else None
-    if tracers is None:
-        yield lambda _: None
+    callbacks = _callbacks() if wanted else None
+    tracers = _tracers_of(callbacks) if callbacks is not None else None
+    if callbacks is None or tracers is None:
+        yield Trace()
         return
-    outputs: dict[str, Any] = {}
     tracers.add_tags([_TAG], inherit=False)
     tracers.add_metadata({"session": session_id}, inherit=False)
     run = tracers.on_chain_start(None, dict(inputs), name=name)
+    callbacks.parent_run_id = run.run_id
+    trace = Trace(_callbacks=callbacks)
     try:
-        yield outputs.update
+        yield trace
     except BaseException as error:
         run.on_chain_error(error)
         raise
-    run.on_chain_end(outputs)
+    run.on_chain_end(trace._outputs)  # noqa: SLF001 - the same module's
 
 
-def _tracers() -> CallbackManager | None:
-    """The tracers of the running config, and of the environment; `None` where there are none."""
+def _callbacks() -> CallbackManager | None:
+    """The callbacks of the run around, of the running config, and of the environment; `None` where nobody traces."""
     config = sys.modules.get("langchain_core.runnables.config")
     if config is None:
         return None  # nobody runs anything of LangChain's
-    running = (config.var_child_runnable_config.get() or {}).get("callbacks")
+    running = _around.get() or (config.var_child_runnable_config.get() or {}).get("callbacks")
     from langsmith.utils import tracing_is_enabled  # noqa: PLC0415 - loaded by the module above
 
     if not running and not tracing_is_enabled():
         return None
     from langchain_core.callbacks import CallbackManager  # noqa: PLC0415 - as above
+
+    return CallbackManager.configure(inheritable_callbacks=running)
+
+
+def _tracers_of(callbacks: CallbackManager) -> CallbackManager | None:
     from langchain_core.tracers._streaming import _StreamingCallbackHandler  # noqa: PLC0415 - as above
     from langchain_core.tracers.base import BaseTracer  # noqa: PLC0415 - as above
 
-    manager = CallbackManager.configure(inheritable_callbacks=running)
-    manager.handlers = [
+    tracers = callbacks.copy()
+    tracers.handlers = [
         one
-        for one in manager.handlers
+        for one in tracers.handlers
         if isinstance(one, BaseTracer) and _StreamingCallbackHandler not in type(one).__mro__
     ]
-    return manager if manager.handlers else None
+    return tracers if tracers.handlers else None

@@ -101,12 +101,12 @@ def search(
         return []
     with (
         telemetry.operation("search_memory", {telemetry.CONVERSATION: session_id, TOP_K: k}) as note,
-        traced("search", {"query": query, "k": k}, session_id=session_id, wanted=runtime.settings.traces) as came,
+        traced("search", {"query": query, "k": k}, session_id=session_id, wanted=runtime.settings.traces) as trace,
     ):
         with runtime.store.database.snapshot():  # messages and summaries of one state, in one transaction
             hits = _best(runtime, ref, query, k=k, levels=levels, filters=filters)
         note({telemetry.RECORDS: len(hits)})
-        came({"hits": [{"id": hit.id, "level": hit.level, "score": hit.score, "text": hit.text} for hit in hits]})
+        trace.tell({"hits": [{"id": hit.id, "level": hit.level, "score": hit.score, "text": hit.text} for hit in hits]})
     return hits
 
 

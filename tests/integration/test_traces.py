@@ -59,7 +59,8 @@ def test_a_context_is_a_run_with_its_question_messages_and_tokens_and_recall_ano
         assert assemble.outputs["messages"] == context.messages
         assert assemble.outputs["tokens"] == context.tokens
         assert assemble.outputs["sections"]["recent"] == context.section("recent").tokens
-        assert assemble.parent_run_id == recall.parent_run_id == runs["turn"].id
+        assert assemble.parent_run_id == runs["turn"].id
+        assert recall.parent_run_id == assemble.id
         assert assemble.tags == ["tiered_memory"]
         assert recall.outputs is not None
         assert recall.outputs["tokens"] > 0
@@ -72,6 +73,7 @@ def test_a_search_and_a_summary_that_a_model_writes_are_runs() -> None:
         condense = [run for run in runs if run.name == "condense"]
         assert condense
         for run in condense:
+            assert [child.run_type for child in run.child_runs] == ["llm"], "the model's call stands under it"
             assert run.inputs["level"] >= 1
             assert run.outputs is not None
             assert run.outputs["text"]

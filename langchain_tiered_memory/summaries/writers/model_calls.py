@@ -144,23 +144,23 @@ class ModelCalls:
         wanted = {"level": job.level, "strategy": job.strategy, "source_tokens": job.source_tokens}
         with (
             telemetry.operation("condense_memory", about, is_current=False) as note,
-            traced("condense", wanted, session_id=job.session_id, wanted=self.traces) as came,
+            traced("condense", wanted, session_id=job.session_id, wanted=self.traces) as trace,
         ):
-            answer = yield from self._asked(prompt, job)
+            answer = yield from self._asked(prompt, job, config=_config(job) | trace.of_call())
             read, written = answer.spent.input_tokens, answer.spent.output_tokens
-            came({"text": answer.text, "input_tokens": read, "output_tokens": written, "model": self.name})
+            trace.tell({"text": answer.text, "input_tokens": read, "output_tokens": written, "model": self.name})
             note({"tiered_memory.condense.input_tokens": read, "tiered_memory.condense.output_tokens": written})
             model = {"gen_ai.request.model": self.name}
             telemetry.add(telemetry.CONDENSE_TOKENS, read, {**model, "gen_ai.token.type": "input"})
             telemetry.add(telemetry.CONDENSE_TOKENS, written, {**model, "gen_ai.token.type": "output"})
         return answer
 
-    def _asked(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Answer]:
+    def _asked(self, prompt: list[BaseMessage], job: CondenseJob, *, config: RunnableConfig) -> Flow[Answer]:
         started = self.monotonic()
         for options in (self._options(job), {}):
             try:
                 answer = yield from call_model(
-                    self.model, prompt, _config(job), deadline_seconds=self.deadline_seconds, **options
+                    self.model, prompt, config, deadline_seconds=self.deadline_seconds, **options
                 )
                 break
             except CondensationError:
