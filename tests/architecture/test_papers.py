@@ -114,7 +114,7 @@ def test_every_setting_that_a_paper_names_is_there(paper: Path) -> None:
 def test_every_error_text_of_the_troubleshooting_is_one_that_the_package_says() -> None:
     source = " ".join(read(path) for path in sorted(PACKAGE.rglob("*.py")))
     headings = re.findall(r"^### (.+)$", read(ROOT / "docs" / "troubleshooting.md"), re.MULTILINE)
-    of_others = {"Unable to import langchain_openai", "maximum context length"}
+    of_others = {"Blocking call to sqlite3", "Unable to import langchain_openai", "maximum context length"}
     of_people = {"facts() is empty", "The model does not see my question"}
     assert len(headings) > 30
     assert [one for one in headings if one not in source and one not in of_others | of_people] == []

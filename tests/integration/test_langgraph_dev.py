@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,6 +57,22 @@ class Server:
         values = self._post(f"/threads/{thread_id}/runs/wait", body)
         assert "__error__" not in values, (values, self.log.read_text(errors="replace")[-5000:])
         return values
+
+    def streamed(self, graph: str, thread_id: str, messages: list[dict[str, Any]], modes: list[str]) -> set[str]:
+        """The names of the events that a run streams, once for each name and for each node that it names."""
+        body = {"assistant_id": graph, "input": {"messages": messages}, "stream_mode": modes}
+        seen: set[str] = set()
+        event = ""
+        with self.http.stream("POST", f"/threads/{thread_id}/runs/stream", json=body) as parts:
+            for line in parts.iter_lines():
+                field, _, value = line.partition(": ")
+                if field == "event":
+                    event = value
+                elif field == "data" and event:
+                    said = json.loads(value)
+                    assert event != "error", (said, self.log.read_text(errors="replace")[-5000:])
+                    seen |= {event, *([str(said["name"])] if event == "events" else [])}
+        return seen
 
     def state(self, thread_id: str) -> dict[str, Any]:
         got = self.http.get(f"/threads/{thread_id}/state")
@@ -147,6 +164,18 @@ def test_every_graph_answers_remembers_and_goes_on_after_a_restart_of_the_server
             assert last(first) == "Noted: My boat is called Petrel. (I was shown 2 messages.)"
             asked = "Noted: How many anchors are in stock? (I was shown 4 messages.)"
             assert last(second) == (asked if name == "chat" else "The books say: anchor: 3 in stock.")
+        modes = ["values", "updates", "messages-tuple", "custom", "events"]
+        for name in NAMES:
+            seen = server.streamed(name, server.new_thread(), [user("A lamp is broken.")], modes)
+            assert {"values", "updates", "messages", "events"} <= seen
+            assert not seen & {"assemble", "recall", "search", "condense", "tiered_memory_condense"}
+        with ThreadPoolExecutor(4) as several:
+            names = [name for name in NAMES for _ in range(2)]
+            asked = [(name, server.new_thread(), [user(f"Lamp {number}.")]) for number, name in enumerate(names)]
+            answers = list(several.map(lambda one: server.run(*one), asked))
+        assert [last(one).split(" (")[0] for one in answers] == [
+            f"Noted: Lamp {number}." for number in range(len(names))
+        ]
         said = [one.model_dump() for one in conversation(25)]
         moved = server.run("chat", threads["chat"], [{"role": one["type"], **one} for one in said])
         assert len(moved["messages"]) < len(said)
