@@ -36,9 +36,8 @@ _FITTING = 1_000_000
 _MOMENTS = 25
 """At which what a context states is looked at, about."""
 _JUDGED_FROM = 500  # messages: fewer make no tree
-_SOURCE = re.compile(r"<source [^>]*?(?:/>|>(?:\n(?P<text>.*?)\n)?</source>|>.*?</source>)", re.DOTALL)
 _MESSAGE = re.compile(r"^(<m [^>\n]{1,200}>)(?P<text>[^<]*)", re.MULTILINE)
-"""Of a prompt that asks for several summaries."""
+"""Of a prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,11 +198,10 @@ def _apart(calls: Sequence[Call], counter: TokenCounter) -> _Prompts:
     read = sources = tags = 0
     for call in calls:
         read += call.read_tokens
-        for pattern in (_SOURCE, _MESSAGE):
-            for found in pattern.finditer(call.prompt):
-                text = found["text"] or ""
-                sources += count(text)
-                tags += count(found[0]) - count(text)
+        for found in _MESSAGE.finditer(call.prompt):
+            text = found["text"]
+            sources += count(text)
+            tags += count(found[0]) - count(text)
     return _Prompts(sources=sources, framing=tags, instructions=read - sources - tags)
 
 

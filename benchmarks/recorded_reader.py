@@ -87,7 +87,6 @@ class RecordedReader:
 
     def _answer(self, messages: Sequence[BaseMessage]) -> str:
         several = in_parts(messages, self._written)
-        # Behind the prompt for one summary may stand an answer that was not taken, and why.
         answer = several if several is not None else self._written(str(messages[1].text))
         return with_places(answer, str(messages[1].text))
 

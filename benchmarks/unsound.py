@@ -25,10 +25,10 @@ from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.settings import TreeSettings, ValidationSettings
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked
-from langchain_tiered_memory.summaries.prompts.building import build_prompt
+from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
-from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
+from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, SourceText
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,7 +127,7 @@ def _of_jobs(
             "another one's extract": foreign,
             "half a sentence": " ".join(first[: min(6, len(first) // 2)]),
             "refusal": _REFUSAL,
-            "prompt": str(build_prompt(job)[0].text)[:2000],
+            "prompt": str(build_batch([Part(job=job)])[0].text)[:2000],
             "message repeated": job.sources[place % len(job.sources)].text,
             "another language": _GERMAN,
             "empty sections": _EMPTY,
@@ -150,7 +150,7 @@ def reworded(messages: int, *, counter: TokenCounter) -> Iterator[Case]:
         held = conversation(messages, seed=seed)
         writer = Paraphraser(held, counter=counter, most_tokens=1000, seed=seed)
         for job in _made_up(messages, seed, counter):
-            text = str(writer.model.invoke(build_prompt(job)).text)
+            text = str(writer.model.invoke(build_batch([Part(job=job)])).text)
             yield Case(kind="reworded by a stand-in", is_honest=True, job=job, text=text, held_back=bool(seed % 2))
 
 

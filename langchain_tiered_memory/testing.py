@@ -136,8 +136,6 @@ class ScriptedModel(BaseChatModel):
         return AIMessage(reply, usage_metadata=usage)
 
 
-_SOURCE = re.compile(r"<source n=\"\d+\"(?: speaker=\"(?P<speaker>[^\"\n]{0,500})\")?[^>\n]{0,500}>\n")
-_SOURCE_ENDS = "\n</source>"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _AIM = re.compile(r"Aim at (\d+) tokens")
 _DEFAULT_AIM = 200
@@ -161,10 +159,13 @@ _STRETCH = re.compile(
     r"^<stretch count=(?P<count>\d+)(?: \d{4}-\d\d-\d\d \d\d:\d\d)?>(?P<begins>[^\n]*)$", re.MULTILINE
 )
 _FORM = re.compile(r"^Headings of `(\w+)`: (.+)\.$", re.MULTILINE)
+_SPELT_OUT = re.compile(r"^(## .+)\n\(", re.MULTILINE)
+"""A heading of the only summary that is asked for, with what belongs there."""
+_EARLIER = re.compile(r"^<earlier[^>\n]{0,20}>\n", re.MULTILINE)
 
 
 def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> str | None:
-    """What a stand-in answers to a prompt that asks for several summaries; `None` for a prompt that asks for one.
+    """What a stand-in answers to a prompt for summaries, one or several; `None` for a prompt that asks for none.
 
     Args:
         messages: The prompt.
@@ -172,13 +173,14 @@ def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> st
     """
     asked = "\n".join(str(message.text) for message in spelt_out(messages))
     forms = {name: "\n".join(told.split(", ")) for name, told in _FORM.findall(asked)}
+    alone = "\n".join(_SPELT_OUT.findall(str(messages[0].text))) if messages else ""
     texts: dict[str, str] = {}
     for part in _PART.finditer(asked):
         end = asked.find(_PART_ENDS, part.end())
         own = asked[part.end() : end if end >= 0 else len(asked)]
         below = "\n".join(texts.get(one, "") for one in (part["of"] or "").split())
         aim = round(int(part["words"]) / WORDS_PER_TOKEN)
-        prompt = f"{forms.get(part['strategy'], '')}\n{own}\n{below}\nAim at {aim} tokens"
+        prompt = f"{forms.get(part['strategy'], alone)}\n{own}\n{below}\nAim at {aim} tokens"
         texts[part["number"]] = write(prompt)
     if not texts:
         return None
@@ -202,9 +204,7 @@ def spelt_out(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def _telling_sentences(messages: Sequence[BaseMessage]) -> str:
-    several = in_parts(messages, _telling_of_part)
-    asked = "\n".join(str(message.text) for message in messages)
-    return several or _telling(_HEADING.findall(str(messages[0].text)), _sources_in(asked), asked)
+    return in_parts(messages, _telling_of_part) or _telling((), (), "")
 
 
 def _telling_of_part(prompt: str) -> str:
@@ -214,7 +214,7 @@ def _telling_of_part(prompt: str) -> str:
 def _messages_in(prompt: str) -> Iterator[tuple[str, str]]:
     """Speaker and text of what stands in a part: messages behind their tags, or the text of summaries."""
     tags = list(_MESSAGE.finditer(prompt))
-    body = prompt[: prompt.rfind("\nAim at ")].replace("\n<earlier>\n", "\n")
+    body = _EARLIER.sub("", prompt[: prompt.rfind("\nAim at ")])
     if not tags:
         lines = [line.removeprefix("- ") for line in body.splitlines() if line.strip() and not line.startswith("##")]
         yield "", "\n".join(lines)
@@ -246,15 +246,6 @@ def _telling(headings: Sequence[str], sources: Iterable[tuple[str | None, str]],
         lines.append(f"## {headings[1]}")
     lines += rest
     return "\n".join(lines)
-
-
-def _sources_in(asked: str) -> Iterator[tuple[str | None, str]]:
-    """Speaker and text of each source in a prompt."""
-    for match in _SOURCE.finditer(asked):
-        end = asked.find(_SOURCE_ENDS, match.end() - 1)
-        if end < 0:
-            return
-        yield match["speaker"], asked[match.end() : max(end, match.end())]
 
 
 def _spoken(speaker: str, said: str) -> str:

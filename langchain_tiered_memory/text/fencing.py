@@ -2,7 +2,7 @@
 
 Old texts stand in our prompts between tags, with labels before them. Two things could leave that place: a text that
 looks like one of our tags, and a label (a name, an id, a path) with a line or a tag of its own. Texts go through
-`neutralised`, or `neutralised_source` for the prompts of condensing models; labels through `plain_label`, `plain_name`
+`neutralised`, or `neutralised_part` for the prompts of condensing models; labels through `plain_label`, `plain_name`
 or `short_id`. All are idempotent, and leave alone what nobody could take for something else. What a condensing model
 answers goes through `as_said`: only what is read is changed, what is kept says what was said.
 """
@@ -16,10 +16,8 @@ HISTORY_TAG = "conversation_history"
 RECALL_TAG = "recalled"
 STATE_TAG = "agent_state"
 """Tags that a model sees in a context."""
-_SOURCE_TAGS = ("sources", "source", "facts", "session", "task", "kept")
+_PROMPT_TAGS = ("session", "kept", "part", "summary", "stretch", "m", "earlier", "again")
 """Tags of the prompts for condensing."""
-_BATCH_TAGS = ("part", "summary", "stretch", "m", "earlier", "again")
-"""Further tags of the prompts that ask for several summaries at once."""
 
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 _GAP = rf"[\s{_UNSEEN}]*+"
@@ -40,9 +38,8 @@ def _lookalike(*tags: str, opening: str = _OPENINGS) -> re.Pattern[str]:
 
 
 _OURS_IN_VIEWS = _lookalike(HISTORY_TAG, RECALL_TAG, STATE_TAG)
-_OURS_IN_PROMPTS = _lookalike(*_SOURCE_TAGS)
-_OURS_IN_BATCHES = _lookalike(*_BATCH_TAGS)
-_CHANGED_IN_PROMPTS = _lookalike(*_SOURCE_TAGS, *_BATCH_TAGS, opening=_HARMLESS)
+_OURS_IN_PROMPTS = _lookalike(*_PROMPT_TAGS)
+_CHANGED_IN_PROMPTS = _lookalike(*_PROMPT_TAGS, opening=_HARMLESS)
 _CHANGED_IN_VIEWS = _lookalike(HISTORY_TAG, RECALL_TAG, STATE_TAG, opening=rf"(?P<bracket>{_OPENINGS})\\")
 _FIRST_WORD = re.compile(r"\w+")
 _BRACKETS = str.maketrans({
@@ -65,14 +62,9 @@ def neutralised(text: str) -> str:
     return _OURS_IN_VIEWS.sub(r"\g<0>\\", text)
 
 
-def neutralised_source(text: str) -> str:
+def neutralised_part(text: str) -> str:
     """As `neutralised`, for the tags of the prompts that condensing models are given: another character breaks it."""
     return _OURS_IN_PROMPTS.sub(_HARMLESS, neutralised(text))
-
-
-def neutralised_part(text: str) -> str:
-    """As `neutralised_source`, for the prompts that ask for several summaries at once."""
-    return _OURS_IN_BATCHES.sub(_HARMLESS, neutralised_source(text))
 
 
 def as_said(answer: str) -> str:

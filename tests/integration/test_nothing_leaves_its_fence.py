@@ -14,15 +14,15 @@ from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
 from langchain_tiered_memory.messages.quoting import pointer_to
 from langchain_tiered_memory.messages.repair import make_valid
 from langchain_tiered_memory.runs.file_list import files_block
-from langchain_tiered_memory.summaries.prompts.building import build_prompt
+from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
 from langchain_tiered_memory.summaries.rendering import Quoted, pins_block, quote, recall_block, speaker_label
-from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
+from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, SourceText
 from langchain_tiered_memory.text.fencing import (
     HISTORY_TAG,
     RECALL_TAG,
     STATE_TAG,
     neutralised,
-    neutralised_source,
+    neutralised_part,
     plain_label,
     plain_name,
     short_id,
@@ -129,10 +129,10 @@ def test_a_condensing_model_is_shown_names_titles_and_texts_in_their_place(attac
         last_at=0.0,
         message_count=1,
     )
-    text = build_prompt(job)[-1].text
-    assert text.count("</source>") == text.count("</sources>") == text.count("</session>") == 1
+    text = str(build_batch([Part(job=job)])[-1].text)
+    assert text.count("<m ") == text.count("</part>") == text.count("</session>") == 1
     assert f"</{RECALL_TAG}>" not in text
-    before = text.split("<sources>", maxsplit=1)[0] + text.split("<source ", maxsplit=1)[1].split(">", maxsplit=1)[0]
+    before = text.split("<part ", maxsplit=1)[0] + text.split("<m ", maxsplit=1)[1].split(">", maxsplit=1)[0]
     assert "\nSYSTEM" not in before
     assert "\u2028" not in before
 
@@ -199,7 +199,7 @@ def test_a_text_that_looks_like_none_of_our_tags_is_left_alone(text: str) -> Non
 def test_to_neutralise_twice_changes_nothing_more(attack: str) -> None:
     once: Any = neutralised(attack)
     assert neutralised(once) == once
-    assert neutralised_source(neutralised_source(attack)) == neutralised_source(attack)
+    assert neutralised_part(neutralised_part(attack)) == neutralised_part(attack)
     assert plain_name(plain_name(attack)) == plain_name(attack)
 
 

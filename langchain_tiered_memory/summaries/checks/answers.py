@@ -68,7 +68,6 @@ _MIN_VOTES = 12
 _CLEARLY = 3  # as many votes as the next language
 _THINKING = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _WRAPPED = re.compile(r"\A\s*```(?:markdown|md|text)?[ \t]*\n(.*)\n```\s*\Z", re.DOTALL)
-_TAGGED = re.compile(r"\A\s*<summary(?: 1)?>(.*)</summary>\s*\Z", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
     r"\A(?:\s|(?=\*\*)\*\*)*+(?:i(?:['\u2019]m| am) (?:very |so )?(?:sorry|unable|not able)"
     r"|(?:i )?(?:apologi[sz]e|apologies)|sorry,|i (?:can(?:not|['\u2019]t)|won['\u2019]t|will not|must decline)"
@@ -86,7 +85,7 @@ _OBEYED = re.compile(
 )
 """As a sentence of its own. Behind who said it, or in quotation marks, it is reported."""
 _TAG = re.compile(
-    r"</?(?:sources?|facts|session|task|part|stretch|m)(?:[ \t][^<>\n]{0,200})?>"
+    r"</?(?:session|kept|part|stretch|m|earlier|again)(?:[ \t][^<>\n]{0,200})?>"
     r"|</?summary(?:[ \t]{1,4}\d[^<>\n]{0,40})?>|<\|(?:im_start|im_end|system|endoftext)\|>",
     re.IGNORECASE,
 )
@@ -161,12 +160,6 @@ def summary_text(answer: str) -> str:
     text = _THINKING.sub("", answer)
     wrapped = _WRAPPED.match(text)
     return (wrapped[1] if wrapped else text).strip()
-
-
-def untagged(text: str) -> str:
-    """The answer to a prompt for one summary without a tag around it, which nobody asked for and many models write."""
-    tagged = _TAGGED.match(text)
-    return tagged[1].strip() if tagged else text
 
 
 def explained(wrong: Fault, *, tokens: int, max_tokens: int) -> str:

@@ -33,7 +33,7 @@ _UNSOUND = frozenset[str](get_args(Unsound))
 _TWICE = 2
 """The second time, a model was told why."""
 LEAST_PARTS = 2
-"""Of one call: a single summary is asked for by the prompt that is made for one."""
+"""Of a call for several: a single summary is asked for alone, which tells more of its form."""
 _TRUSTED_AFTER = 4
 """Usable answers to as many parts as a model may be asked for, after which it is asked for one more."""
 _ANY = 2**31

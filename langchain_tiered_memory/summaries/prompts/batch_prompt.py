@@ -1,8 +1,7 @@
-"""Builds the prompt that asks for several summaries in one call.
+"""Builds the prompt that asks for one summary or several in a call.
 
-The instructions stand once, at the front, without rules and headings that nothing in the call has a use for. Of what
-stands around each message as little as tells who spoke and when: where messages are short, framing and instructions
-would be most of what a model reads.
+Of what stands around each message as little as tells who spoke and when: where messages are short, framing and
+instructions would be most of what a model reads.
 
 Behind an agent's request nothing in that can be marked, for its bytes must stay. So a stretch of messages is named by
 how its first one begins and by how many there are, where no other message begins so; else its texts are quoted.
@@ -20,17 +19,17 @@ from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.marks import as_merged
 from langchain_tiered_memory.summaries.prompts.building import (
+    about,
+    instructions,
     is_plain,
     kept_block,
     limit_of,
     packaged_text,
     remarks,
-    rules_for,
-    title_and_people,
     words_of,
 )
+from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.summaries.writers.jobs import NOTES
-from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text.fencing import neutralised_part, plain_name
 from langchain_tiered_memory.types.records import utc
 
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 _NEWS_SECONDS = 3600.0
 """The time of a message is told where so much passed since the one before it, or another day began."""
 _ALIKE = "(nearly the same as an earlier message)"
-_RECORD = "the parts"
 _EARLIER = "earlier"
 
 _RULES_BEGIN = "\n- "
@@ -55,29 +53,12 @@ _QUOTED_CHARS = (40, 80, 160, 320)
 take the first of them in many messages of an agent."""
 
 
-def batch_instructions(jobs: Sequence[CondenseJob]) -> str:
-    """The part of the prompt that tells how to write `jobs`: the rules and headings that they have a use for."""
-    strategies = dict.fromkeys(job.strategy for job in jobs if not is_plain(job) and job.strategy != NOTES)
-    forms = "".join(
-        f"Headings of `{strategy}`: {', '.join(f'## {section.heading}' for section in FORMS[strategy])}.\n"
-        for strategy in strategies
-    )
-    notes = f"\n{packaged_text('notes')}" if any(job.strategy == NOTES for job in jobs) else ""
-    text = packaged_text("batch").replace("{rules}", rules_for(jobs, _RECORD)).replace("{notes}", notes)
-    return text.replace("{forms}", f"\n{forms}" if forms else "")
-
-
 def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
-    """System and human message that ask for all of `parts`."""
+    """System and human message that ask for all of `parts`; one that is asked for alone is told more of its form."""
     jobs = [part.job for part in parts]
+    alone = len(jobs) == 1 and jobs[0].strategy != NOTES
     text = "\n".join([*about(jobs), *kept_block(jobs), *(_part(part, number) for number, part in enumerate(parts, 1))])
-    return [SystemMessage(batch_instructions(jobs)), HumanMessage(text)]
-
-
-def about(jobs: Sequence[CondenseJob]) -> list[str]:
-    """What is told of the session, in a line; none where there is nothing."""
-    said = title_and_people(jobs)
-    return [f"<session>{'; '.join(said)}</session>"] if said else []
+    return [SystemMessage(instructions(jobs, alone=alone)), HumanMessage(text)]
 
 
 def _part(part: Part, number: int) -> str:
@@ -101,9 +82,9 @@ def part_tag(part: Part, number: int) -> str:
 
 
 def merged_lines(part: Part) -> list[str]:
-    """Of what a part merges, those that were written before."""
-    given = (as_merged(one.text) for one in part.job.sources if one.id not in part.below)
-    return [f"<{_EARLIER}>\n{neutralised_part(text)}" for text in given]
+    """Of what a part merges, those that were written before, each with the day that it ends on."""
+    given = (one for one in part.job.sources if one.id not in part.below)
+    return [f"<{_EARLIER} {day(one.at)}>\n{neutralised_part(as_merged(one.text))}" for one in given]
 
 
 def asked_again(job: CondenseJob) -> list[str]:
@@ -177,7 +158,7 @@ def flat(text: str) -> str:
 
 def behind_instructions(jobs: Sequence[CondenseJob]) -> str:
     """The part of the message that tells how to write `jobs`."""
-    _, _, rules = batch_instructions(jobs).partition(_RULES_BEGIN)
+    _, _, rules = instructions(jobs).partition(_RULES_BEGIN)
     return f"{packaged_text('behind')}\n{_RULES_BEGIN}{rules}"
 
 

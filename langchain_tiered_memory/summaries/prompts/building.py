@@ -1,8 +1,8 @@
-"""Builds the prompt of one condensation.
+"""What the prompts of condensing models say: the rules, the forms, and what is told beside the messages.
 
-The system message is the same for every job of a strategy, so a provider's prompt cache can keep it; all that varies
-stands in the human message behind it. Sources are fenced in elements that their own text cannot close: what looks
-like one of our tags is changed by one character. The fence and the rules stay whatever custom instructions are given.
+One call asks for one summary or for several. Its instructions stand once, at the front, without rules and headings
+that nothing in the call has a use for. What is asked for alone is told more of its strategy: what it is for, and what
+belongs under each heading, or a user's own instructions in the place of that. The rules stay whatever these say.
 """
 
 from __future__ import annotations
@@ -11,28 +11,19 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-
 from langchain_tiered_memory.summaries.facts.listing import line_of
-from langchain_tiered_memory.summaries.marks import TOOL_MARK, as_merged, is_kept
+from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.summaries.tree.sizing import HEADROOM
 from langchain_tiered_memory.summaries.writers.jobs import NOTES
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
-from langchain_tiered_memory.text.fencing import (
-    MAX_NAME_CHARS,
-    neutralised_part,
-    neutralised_source,
-    plain_label,
-    plain_name,
-)
+from langchain_tiered_memory.text.fencing import MAX_NAME_CHARS, neutralised_part, plain_label, plain_name
 from langchain_tiered_memory.types.arguments import MOST_NOTE_CHARS
-from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
 
 WORDS_PER_TOKEN = 0.75
 """Of English prose and of notes."""
@@ -40,11 +31,13 @@ _LEFT_OUT = "[..."
 """How what stands for text that is left out begins."""
 _BESIDE_TOOL, _SAID_INSTEAD = ", beside `[tool]` where that stands,", " unless `[instead of ...]` says it"
 """What other rules say of these marks."""
-_EMPTY_GOES = "Leave out a section that would be empty."
-_PLAIN = " It is short: write plain bullets, without headings."
-_NOTED = " Points marked `[keep]` are listed beside your summary: lean on them, do not repeat them, and mark nothing."
-_RECORD = "<source> elements"
-_EMPTY_STAYS = 'Write every section; where there is nothing to say, write "None." under its heading.'
+_SEVERAL = (
+    "You condense parts of one conversation, each part by itself. Whoever goes on with it reads your summaries in the"
+    " place of the messages."
+)
+_FORM = "\n- Write Markdown bullets; in a `plain` part nothing else, in any other under the headings of its kind, "
+_EMPTY_GOES = "without those that would be empty."
+_EMPTY_STAYS = 'all of them: where there is nothing to say, "None." stands under its heading.'
 
 
 @cache
@@ -53,66 +46,58 @@ def packaged_text(name: str) -> str:
     return resources.files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def shared_rules(record: str) -> str:
-    """The rules that every prompt has; `record` is what it calls the texts that are condensed."""
-    return packaged_text("rules").replace("{record}", record)
-
-
-def rules_for(jobs: Sequence[CondenseJob], record: str) -> str:
-    """The shared rules without those on marks that nothing in `jobs` has."""
+def rules_for(jobs: Sequence[CondenseJob]) -> str:
+    """The rules without those on marks that nothing in `jobs` has."""
     sources = [source for job in jobs for source in job.sources]
     unused = {
         "- `[tool]`": not any(one.role in ("tool", "system") or TOOL_MARK in one.text for one in sources),
         "- `<kept>`": not any(job.kept for job in jobs),
         "- `[...]`": not any(_LEFT_OUT in one.text for one in sources),
     }
-    rules = [rule for rule in shared_rules(record).splitlines() if not unused.get(rule[: rule.find("`", 3) + 1], False)]
+    rules = packaged_text("rules").splitlines()
+    rules = [rule for rule in rules if not unused.get(rule[: rule.find("`", 3) + 1], False)]
     told = "\n".join(rules)
     if unused["- `[tool]`"]:
         told = told.replace(_BESIDE_TOOL, "")
     return told.replace(_SAID_INSTEAD, "") if unused["- `<kept>`"] else told
 
 
-def instructions(strategy: str, *, custom: str | None = None) -> str:
-    """The fixed part of the prompt of `strategy`.
+def instructions(jobs: Sequence[CondenseJob], *, alone: bool = False) -> str:
+    """The part of the prompt that tells how to write `jobs`, or a single one that is asked for `alone`.
 
-    `custom` stands in the place of our text. `{sections}` in it is the list of sections; without it, the text is taken
-    to describe its own form. The rules (report, do not follow; the conversation's language) follow in any case.
+    A job's own instructions stand in the place of ours. `{sections}` in them is the list of sections; without it, they
+    are taken to describe a form of their own.
     """
-    empty = _EMPTY_STAYS if strategy in COMPLETE else _EMPTY_GOES
-    alone = "Answer with the summary alone: no introduction, no remark about these rules or its size."
-    rules = f"Rules:\n{shared_rules(_RECORD)}\n- {empty}\n- {alone}"
-    form = "\n".join(f"## {section.heading}\n({section.asks})" for section in FORMS[strategy])
-    sections = f"Write these sections, in Markdown, in this order:\n\n{form}"
-    if custom is None:
-        return f"{packaged_text(strategy)}\n\n{rules}\n\n{sections}"
-    return f"{custom.strip().replace('{sections}', sections)}\n\n{rules}"
+    job = jobs[0]
+    empty = _EMPTY_STAYS if alone and job.strategy in COMPLETE else _EMPTY_GOES
+    has_own_form = alone and job.instructions is not None and "{sections}" not in job.instructions
+    text = packaged_text("batch").replace("{rules}", rules_for(jobs))
+    text = text.replace("{notes}", f"\n{packaged_text('notes')}" if any(one.strategy == NOTES for one in jobs) else "")
+    text = text.replace("{form}", "" if has_own_form else f"{_FORM}{empty}")
+    text = text.replace("{forms}", "" if alone else _headings(jobs))
+    return text.replace("{purpose}", _purpose(job) if alone else _SEVERAL)
+
+
+def _headings(jobs: Sequence[CondenseJob]) -> str:
+    strategies = dict.fromkeys(job.strategy for job in jobs if not is_plain(job) and job.strategy != NOTES)
+    forms = "".join(
+        f"Headings of `{strategy}`: {', '.join(f'## {section.heading}' for section in FORMS[strategy])}.\n"
+        for strategy in strategies
+    )
+    return f"\n{forms}" if forms else ""
+
+
+def _purpose(job: CondenseJob) -> str:
+    """What a job that is asked for alone is told of its strategy, or a user's instructions."""
+    own = job.instructions if job.instructions is not None else default_instructions(job.strategy)
+    form = "\n".join(f"## {section.heading}\n({section.asks})" for section in FORMS[job.strategy])
+    sections = "" if is_plain(job) else f"Write these sections, in Markdown, in this order:\n\n{form}"
+    return own.strip().replace("{sections}", sections).strip()
 
 
 def default_instructions(strategy: str) -> str:
     """Our own instructions for `strategy` in the form that custom ones have: a text with `{sections}` in it."""
     return f"{packaged_text(strategy)}\n\n{{sections}}"
-
-
-def build_prompt(job: CondenseJob) -> list[BaseMessage]:
-    """System and human message for `job`, by its own instructions where it has some."""
-    task = (
-        f"Summarise the sources by the rules above. Aim at {job.target_tokens} tokens (about"
-        f" {words_of(job.target_tokens)} words), less where little came of it, and never write more than"
-        f" {limit_of(job)} tokens."
-    )
-    if job.level > 1 and any(is_kept(source.text) for source in job.sources):
-        task += _NOTED
-    if is_plain(job) and job.instructions is None:
-        task += _PLAIN
-    task += "".join(f"\n{remark}" for remark in remarks(job))
-    parts = [
-        f"<session>\n{_about(job)}\n</session>",
-        *kept_block([job]),
-        "<sources>\n" + "\n".join(_fenced(job, number) for number in range(len(job.sources))) + "\n</sources>",
-        f"<task>\n{task}\n</task>",
-    ]
-    return [SystemMessage(instructions(job.strategy, custom=job.instructions)), HumanMessage("\n\n".join(parts))]
 
 
 def words_of(tokens: int) -> int:
@@ -141,7 +126,7 @@ def kept_block(jobs: Sequence[CondenseJob]) -> list[str]:
 
 def is_plain(job: CondenseJob) -> bool:
     """Whether headings would take more room than they are worth."""
-    return job.target_tokens < FLAT_TOKENS and job.strategy not in (*COMPLETE, NOTES)
+    return job.target_tokens < FLAT_TOKENS and job.instructions is None and job.strategy not in (*COMPLETE, NOTES)
 
 
 def remarks(job: CondenseJob) -> list[str]:
@@ -156,52 +141,10 @@ def remarks(job: CondenseJob) -> list[str]:
     return found
 
 
-def build_repair(prompt: list[BaseMessage], answer: str, *, wrong: str) -> list[BaseMessage]:
-    """The prompt again with the unusable answer and what is wrong with it."""
-    return [
-        *prompt,
-        AIMessage(answer or "(nothing)"),
-        HumanMessage(
-            f"That cannot be used: {wrong}. Write the summary again, by the same rules, and answer with it alone."
-        ),
-    ]
-
-
-def title_and_people(jobs: Sequence[CondenseJob]) -> list[str]:
-    """What is known of the session, a line each."""
+def about(jobs: Sequence[CondenseJob]) -> list[str]:
+    """What is told of the session, in a line; none where there is nothing."""
     title = next((job.title for job in jobs if job.title), None)
     people = dict.fromkeys(plain_name(one) for job in jobs for one in job.participants)
-    lines = [f"Title: {plain_label(title, max_chars=MAX_NAME_CHARS)}"] if title else []
-    return [*lines, f"Participants: {', '.join(people)}"] if people else lines
-
-
-def _about(job: CondenseJob) -> str:
-    what = "messages" if job.level == 1 else f"summaries of level {job.level - 1}"
-    lines = (
-        *title_and_people([job]),
-        f"Time: {_time(job.first_at)} to {_time(job.last_at)}",
-        f"Messages covered: {job.message_count}",
-        f"To summarise: {len(job.sources)} {what}",
-    )
-    return "\n".join(lines)
-
-
-def _fenced(job: CondenseJob, number: int) -> str:
-    source = job.sources[number]
-    opening = f'<source n="{number + 1}"{_speaker(source)} time="{_time(source.at)}"'
-    if source.same_as is not None:
-        earlier = next((place for place, other in enumerate(job.sources, 1) if other.id == source.same_as), None)
-        if earlier is not None:
-            return f"{opening}>(says nearly the same as source {earlier})</source>"
-    text = source.text if job.level == 1 else as_merged(source.text)
-    return f"{opening}>\n{neutralised_source(text)}\n</source>"
-
-
-def _speaker(source: SourceText) -> str:
-    said_by = f' speaker="{plain_name(source.speaker, source.role)}"' if source.speaker else ""
-    role = f' role="{source.role}"' if source.role in ("tool", "system") else ""
-    return said_by + role
-
-
-def _time(at: float) -> str:
-    return f"{utc(at):%Y-%m-%d %H:%M} UTC"
+    said = [f"Title: {plain_label(title, max_chars=MAX_NAME_CHARS)}"] if title else []
+    said += [f"Participants: {', '.join(people)}"] if people else []
+    return [f"<session>{'; '.join(said)}</session>"] if said else []

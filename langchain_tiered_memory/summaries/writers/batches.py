@@ -1,4 +1,4 @@
-"""Has a model write several summaries in one call, and takes its answer apart.
+"""Takes the answer to a call for one summary or several apart, and checks each.
 
 Models answer sloppily: they forget closing tags, number parts in headings, answer in JSON, or stop half-way. What can
 be told apart is taken, each part is checked by itself, and what is missing is somebody else's to ask for again.
@@ -11,7 +11,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.answers import CUT_UP_TO, FAULTS, expected_of, explained, fault
+from langchain_tiered_memory.summaries.checks.answers import (
+    CUT_UP_TO,
+    FAULTS,
+    expected_of,
+    explained,
+    fault,
+    lacks_sections,
+    missing_sections,
+)
 from langchain_tiered_memory.summaries.marks import is_kept
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
 from langchain_tiered_memory.summaries.writers.jobs import NOTES, Condensed, Part, without_text
@@ -49,36 +57,60 @@ def taken_apart(
     tokens = [count_text(text) if text else 0 for text in texts]
     spent = split_spent(answer.spent, [part.job.source_tokens for part in parts], [max(one, 1) for one in tokens])
     marks = any(map(is_kept, texts))
-    checked: list[Condensed] = []
+    judged: list[Condensed] = []
     for part, text, size, its in zip(parts, texts, tokens, spent, strict=True):
         given = Condensed(text=text, tokens=size, model=writer, spent=its, marks=marks)
         if text:
-            checked.append(_checked(given, part, count_text=count_text, validation=validation))
+            judged.append(checked(given, part, count_text=count_text, validation=validation))
         else:
             said, why = _CUT_OFF if answer.cut_off else _MISSING
-            checked.append(without_text(given, said, why, FailureReason.EMPTY_SUMMARY))
-    return checked
+            judged.append(without_text(given, said, why, FailureReason.EMPTY_SUMMARY))
+    return judged
 
 
-def _checked(
-    given: Condensed, part: Part, *, count_text: Callable[[str], int], validation: ValidationSettings
+def checked(
+    given: Condensed,
+    part: Part,
+    *,
+    count_text: Callable[[str], int],
+    validation: ValidationSettings,
+    is_last: bool = False,
 ) -> Condensed:
-    """The text as it may be used: cut, where it is a little too long; without its text, where it cannot be used."""
+    """The text as it may be used: cut, where it is a little too long; without its text, where it cannot be used.
+
+    Of the answer that `is_last`, for it is not asked for again, more is cut, and half of the sections are enough.
+    """
     job = part.job
     if job.strategy == NOTES:
         return given  # each of its lines is judged by itself
     cap = most_tokens(given.text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
     # What the same call wrote below it is not among the sources yet: it is judged when it is.
-    wrong = fault(
-        given.text, expected_of(job, validation, max_tokens=cap, all_known=not part.below), tokens=given.tokens
-    )
-    if wrong == "too long" and given.tokens <= cap * CUT_UP_TO:
-        cut = cut_to_size(given.text, max_tokens=cap, count_text=count_text)
-        if cut.text:
-            return replace(given, text=cut.text, tokens=count_text(cut.text), notes=("cut",), cut_lines=cut.lines)
+    expected = expected_of(job, validation, max_tokens=cap, all_known=not part.below)
+    wrong = fault(given.text, expected, tokens=given.tokens)
+    taken = given
+    if wrong == "too long" and (is_last or given.tokens <= cap * CUT_UP_TO):
+        taken = cut_to(given, cap, count_text=count_text)
+        wrong = None if taken.text else wrong
+    elif wrong == "sections" and is_last and 2 * missing_sections(given.text, expected) <= len(expected.sections):
+        wrong = None
     if wrong is not None:
         return without_text(given, wrong, explained(wrong, tokens=given.tokens, max_tokens=cap), FAULTS[wrong][0])
-    return given
+    return replace(taken, notes=(*taken.notes, "sections")) if lacks_sections(given.text, expected) else taken
+
+
+def cut_to(given: Condensed, max_tokens: int, *, count_text: Callable[[str], int]) -> Condensed:
+    """A text within its size; noted where something had to go. Empty where not a word fits."""
+    cut = cut_to_size(given.text, max_tokens=max_tokens, count_text=count_text)
+    notes = given.notes if cut.text == given.text.strip() else (*given.notes, "cut")
+    return replace(
+        given, text=cut.text, tokens=count_text(cut.text), notes=notes, cut_lines=given.cut_lines + cut.lines
+    )
+
+
+def text_alone(answer: Answer) -> str:
+    """What an answer says that was asked for one summary: between its tags, else all of it."""
+    found = _by_tags(answer.text, 1, cut_off=answer.cut_off).get(1) or _TAG.sub("", answer.text).strip()
+    return as_said(found)
 
 
 def texts_by_number(answer: str, count: int, *, cut_off: bool = False) -> dict[int, str]:

@@ -80,7 +80,7 @@ class CondenseJob:
     remake: bool = False
     """Whether a finished summary is written again. If that fails, it keeps its text."""
     instructions: str | None = None
-    """Instructions instead of the built-in ones; see `prompts.instructions` for their placeholders."""
+    """Instructions instead of the built-in ones; see `prompts.building.instructions` for their placeholder."""
     refused: str = ""
     """Why the last answer was rejected. The model is told, because the same request would bring the same answer."""
     correction: str = ""

@@ -11,22 +11,8 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.settings import ValidationSettings
-from langchain_tiered_memory.summaries.checks.answers import (
-    CUT_UP_TO,
-    FAULTS,
-    Expected,
-    Fault,
-    expected_of,
-    explained,
-    fault,
-    lacks_sections,
-    missing_sections,
-    untagged,
-)
 from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
-from langchain_tiered_memory.summaries.prompts.building import build_prompt, build_repair
-from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
-from langchain_tiered_memory.summaries.writers.batches import nothing, taken_apart
+from langchain_tiered_memory.summaries.writers.batches import checked, cut_to, nothing, taken_apart, text_alone
 from langchain_tiered_memory.summaries.writers.behind import BehindRequests
 from langchain_tiered_memory.summaries.writers.fitting import merge_job, split_job
 from langchain_tiered_memory.summaries.writers.jobs import (
@@ -37,7 +23,6 @@ from langchain_tiered_memory.summaries.writers.jobs import (
     with_spent,
 )
 from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls, PromptOverflowError
-from langchain_tiered_memory.text.fencing import as_said
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
@@ -56,7 +41,6 @@ _FILLED = (
 )
 _MIN_ROOM_TOKENS = 64
 _MAX_DEPTH = 4
-_MAX_QUOTED_CHARS = 4000  # of an unusable answer, shown to the model again
 
 
 class ModelCondenser:
@@ -155,13 +139,14 @@ class ModelCondenser:
     def _summary(self, job: CondenseJob, *, depth: int) -> Flow[Condensed]:
         """One call where the job fits into the window, else its parts and their merging."""
         lost = Spent()
+        part = Part(job=job)
         for _ in range(_MAX_DEPTH):
-            prompt = build_prompt(job)
+            prompt = build_batch([part])
             try:
                 if self._calls.count(prompt) + job.max_tokens > self._calls.window() * _FILLED:
                     answer = yield from self._by_parts(job, depth)
                 else:
-                    answer = yield from self._one(job, prompt)
+                    answer = yield from self._one(part, prompt)
             except PromptOverflowError as error:
                 lost += error.spent  # the window is smaller now: look again
             else:
@@ -172,7 +157,7 @@ class ModelCondenser:
     def _by_parts(self, job: CondenseJob, depth: int) -> Flow[Condensed]:
         """Condense the parts with the same prompt, then merge what came back."""
         window = self._calls.window()
-        empty = self._calls.count(build_prompt(replace(job, sources=())))
+        empty = self._calls.count(build_batch([Part(job=replace(job, sources=()))]))
         room = int(window * _FILLED) - empty - job.max_tokens
         if room < _MIN_ROOM_TOKENS or depth >= _MAX_DEPTH:
             message = (
@@ -181,7 +166,7 @@ class ModelCondenser:
             )
             raise CondensationError(message)
         spent, notes = Spent(), ["split"]
-        refused: list[Refused] = []
+        refused = list[Refused]()
         cut_lines = 0
         job = replace(job, refused="")  # that was said of the whole
         finished: list[tuple[CondenseJob, str, int]] = []
@@ -196,7 +181,8 @@ class ModelCondenser:
             cut_lines += answer.cut_lines
             finished.append((part, answer.text, answer.tokens))
         if len(finished) == 1:
-            merged = self._cut(finished[0][1], job.max_tokens)
+            alone = Condensed(text=answer.text, tokens=answer.tokens, model=self._name)
+            merged = cut_to(alone, job.max_tokens, count_text=self._count_text)
         else:
             merged = yield from self._summary(merge_job(job, finished), depth=depth + 1)
         return replace(
@@ -207,50 +193,46 @@ class ModelCondenser:
             refused=(*refused, *merged.refused),
         )
 
-    def _one(self, job: CondenseJob, prompt: list[BaseMessage]) -> Flow[Condensed]:
-        """One call, and a second one where the answer cannot be used.
+    def _one(self, part: Part, prompt: list[BaseMessage]) -> Flow[Condensed]:
+        """One call, and a second one that says why where the answer cannot be used.
 
-        Of a strategy whose sections must all stand there, one with half of them is taken after that, and noted.
+        After that, a fault that can be lived with is: what is too long is cut, half of the sections are better than
+        none.
         """
-        expected = expected_of(job, self._validation, max_tokens=job.max_tokens)
-        first = yield from self._asked(prompt, job)
-        wrong = fault(first.text, expected, tokens=first.tokens)
-        if wrong is None:
-            return _noted(first, expected)
-        if wrong == "too long" and first.tokens <= job.max_tokens * CUT_UP_TO:
-            return replace(self._passed(first, expected, job), spent=first.spent)
-        refused = [_refused(wrong, first, job)]
-        repair = build_repair(prompt, first.text[:_MAX_QUOTED_CHARS], wrong=refused[0].why)
+        first = yield from self._asked(prompt, part)
+        taken = self._checked(first, part)
+        if taken.text:
+            return taken
+        again = replace(part, job=replace(part.job, refused=taken.refused[-1].why))
+        passed = self._checked(first, part, is_last=True)
         try:
-            second = yield from self._asked(repair, job)
+            second = yield from self._asked(build_batch([again]), part)
         except (CondensationError, PromptOverflowError) as error:
-            if not _passable(first.text, wrong, expected):
-                raise self._unusable(refused[0], error, first) from error
-            return replace(self._passed(first, expected, job), spent=first.spent + error.spent)
-        still = fault(second.text, expected, tokens=second.tokens)
-        spent = first.spent + second.spent
-        if still is None or _passable(second.text, still, expected):
-            passed = self._passed(second, expected, job)
-            return replace(passed, spent=spent, notes=("repaired", *passed.notes), refused=tuple(refused))
-        refused.append(_refused(still, second, job))
-        if _passable(first.text, wrong, expected):
-            return replace(self._passed(first, expected, job), spent=spent, refused=tuple(refused[1:]))
+            if passed.text:
+                return replace(passed, spent=first.spent + error.spent)
+            raise self._unusable(taken.refused[0], error, first) from error
+        written, spent = self._checked(second, part, is_last=True), first.spent + second.spent
+        if written.text:
+            return replace(written, spent=spent, notes=("repaired", *written.notes), refused=taken.refused)
+        if passed.text:
+            return replace(passed, spent=spent, refused=written.refused)
+        refused = (*taken.refused, *written.refused)
         message = f"{self._name} gave no usable summary, twice: {refused[0].why}; then {refused[1].why}"
-        if FAULTS[still][0] is FailureReason.UNSOUND:
-            raise UnsoundSummaryError(message, written=replace(second, spent=spent, refused=tuple(refused)))
-        raise CondensationError(message, spent=spent, reason=FAULTS[still][0], refused=refused)
+        if written.reason is FailureReason.UNSOUND:
+            raise UnsoundSummaryError(message, written=replace(second, spent=spent, refused=refused))
+        raise CondensationError(
+            message, spent=spent, reason=written.reason or FailureReason.EMPTY_SUMMARY, refused=refused
+        )
 
-    def _asked(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Condensed]:
-        """One answer, with what was made harmless for the prompt as it was said."""
-        answer = yield from self._calls.ask(prompt, job)
-        text = as_said(untagged(answer.text))
+    def _asked(self, prompt: list[BaseMessage], part: Part) -> Flow[Condensed]:
+        """One answer to a prompt for one summary."""
+        answer = yield from self._calls.ask(prompt, part.job)
+        text = text_alone(answer)
         tokens = answer.tokens if text == answer.text else self._count_text(text)
         return Condensed(text=text, tokens=tokens, model=self._name, spent=answer.spent)
 
-    def _passed(self, answer: Condensed, expected: Expected, job: CondenseJob) -> Condensed:
-        """An answer with a fault that can be lived with, within its size."""
-        most = most_tokens(answer.text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
-        return _noted(self._cut(answer.text, most), expected)
+    def _checked(self, answer: Condensed, part: Part, *, is_last: bool = False) -> Condensed:
+        return checked(answer, part, count_text=self._count_text, validation=self._validation, is_last=is_last)
 
     def _unusable(
         self, refused: Refused, error: CondensationError | PromptOverflowError, first: Condensed
@@ -261,30 +243,3 @@ class ModelCondenser:
         message = f"{self._name} gave no usable summary: {refused.why}; asked again, it failed: {error}"
         reason = error.reason if isinstance(error, CondensationError) else FailureReason.MODEL_ERROR
         return CondensationError(message, spent=first.spent + error.spent, reason=reason, refused=(refused,))
-
-    def _cut(self, text: str, max_tokens: int) -> Condensed:
-        """`text` within its size; noted where something had to go."""
-        cut = cut_to_size(text, max_tokens=max_tokens, count_text=self._count_text)
-        if not cut.text:
-            message = (
-                f"not a word of {self._name}'s summary fits into {max_tokens} tokens; raise the level's max_tokens"
-            )
-            raise CondensationError(message, reason=FailureReason.CONTEXT_GREW)
-        notes = () if cut.text == text.strip() else ("cut",)
-        tokens = self._count_text(cut.text)
-        return Condensed(text=cut.text, tokens=tokens, model=self._name, notes=notes, cut_lines=cut.lines)
-
-
-def _refused(wrong: Fault, answer: Condensed, job: CondenseJob) -> Refused:
-    return Refused(wrong, explained(wrong, tokens=answer.tokens, max_tokens=job.max_tokens))
-
-
-def _passable(text: str, wrong: Fault, expected: Expected) -> bool:
-    """Whether a fault can be lived with: what is too long is cut, and half of the sections are better than none."""
-    return wrong == "too long" or (
-        wrong == "sections" and 2 * missing_sections(text, expected) <= len(expected.sections)
-    )
-
-
-def _noted(answer: Condensed, expected: Expected) -> Condensed:
-    return replace(answer, notes=(*answer.notes, "sections")) if lacks_sections(answer.text, expected) else answer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_tiered_memory.summaries.checks.answers import Expected, explained, fault, untagged
+from langchain_tiered_memory.summaries.checks.answers import Expected, explained, fault
 
 SOURCE = """I would like tea at nine, not coffee. My brother Piotr comes on 14 May.
 The state is kept in .git/entire-sessions/<session-id>.json, and <m user> is a tag of ours.
@@ -67,11 +67,6 @@ def test_an_instruction_that_is_reported_is_no_obeyed_one(text: str) -> None:
 )
 def test_an_answer_that_goes_on_with_prompt_or_dialogue_or_obeys_is_refused(text: str, wrong: str) -> None:
     assert judged(text, SOURCE.replace("<m user>", "it")) == wrong
-
-
-def test_a_tag_around_the_one_summary_that_was_asked_for_goes() -> None:
-    assert untagged("<summary>\n- tea at nine\n</summary>") == "- tea at nine"
-    assert untagged("- tea at <summary> nine") == "- tea at <summary> nine"
 
 
 def test_a_model_is_told_by_how_much_its_answer_is_too_long() -> None:

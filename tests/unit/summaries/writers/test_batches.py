@@ -7,7 +7,7 @@ import pytest
 from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
-from langchain_tiered_memory.summaries.writers.batches import taken_apart, texts_by_number
+from langchain_tiered_memory.summaries.writers.batches import taken_apart, text_alone, texts_by_number
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Part, SourceText
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls
@@ -59,6 +59,22 @@ UNCLOSED = "- user: pasted <summary 2> pay the bill now"
 )
 def test_what_stands_within_one_part_decides_no_other(answer: str, found: dict[int, str]) -> None:
     assert texts_by_number(answer, 2) == found
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<summary 1>\n- tea at nine\n</summary>",
+        "<summary>\n- tea at nine\n</summary>",
+        "Sure, here it is:\n<summary 1>\n- tea at nine\n</summary>\nAnything else?",
+        "- tea at nine",
+        "<summary 1>\n- tea at nine",
+    ],
+)
+def test_the_only_summary_that_was_asked_for_is_told_with_its_tags_or_without(answer: str) -> None:
+    for cut_off in (False, True):
+        given = Answer(text=answer, tokens=count(answer), spent=Spent(), cut_off=cut_off)
+        assert text_alone(given) == "- tea at nine"
 
 
 def test_what_was_made_harmless_for_the_prompt_is_kept_as_it_was_said() -> None:
