@@ -138,17 +138,28 @@ def _by_tags(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:
         stops = [*(tag.start() for tag in tags[1:]), len(answer)][: len(tags)]
         spans = [(tag, stop) for tag, stop in zip(tags, stops, strict=True) if not tag[1]]
         if spans and tags[-1] is spans[-1][0] and (closes or cut_off):
-            spans.pop()  # others end and this one does not: the answer was broken off in it
-    numbers = [_number_of(tag, place) for place, (tag, _) in enumerate(spans, 1)]
+            spans[-1] = (tags[-1], tags[-1].end())  # others end and this one does not: the answer was broken off in it
+    return _sure(
+        [(_number_of(tag, place), answer[tag.end() : stop]) for place, (tag, stop) in enumerate(spans, 1)],
+        count,
+        ends_at_next=[outer is None and stop in {later.start() for later, _ in spans} for _, stop in spans],
+    )
+
+
+def _sure(read: Sequence[tuple[int, str]], count: int, *, ends_at_next: Sequence[bool]) -> dict[int, str]:
+    """Which texts are certainly the ones of their numbers.
+
+    A number that stands twice is nobody's, for one of the two is quoted; and so is the part before it, in which that
+    may be. Where a part ends only because the next begins, the next has a higher number.
+    """
+    numbers = [number for number, _ in read]
     found: dict[int, str] = {}
-    for place, ((tag, stop), number) in enumerate(zip(spans, numbers, strict=True)):
-        text = answer[tag.end() : stop].strip()
-        following = numbers[place + 1] if place + 1 < len(numbers) else None
+    for (number, text), following, is_open in zip(read, [*numbers[1:], None], ends_at_next, strict=False):
         is_sure = numbers.count(number) == 1 and (following is None or numbers.count(following) == 1)
-        if outer is None and following is not None and stop == spans[place + 1][0].start():
-            is_sure = is_sure and number < following <= count  # the end of it was forgotten: the next one follows
-        if text and is_sure and 1 <= number <= count:
-            found[number] = text
+        if following is not None and is_open:
+            is_sure = is_sure and number < following <= count
+        if text.strip() and is_sure and 1 <= number <= count:
+            found[number] = text.strip()
     return found
 
 
@@ -176,14 +187,12 @@ def _number_of(tag: re.Match[str], place: int) -> int:
 
 def _by_lines(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:
     """Of an answer whose parts stand under lines such as `## Part 3`."""
-    found: dict[int, str] = {}
     lines = list(_LINE.finditer(answer))
-    for place, line in enumerate(lines[:-1] if cut_off else lines):
-        end = lines[place + 1].start() if place + 1 < len(lines) else len(answer)
-        text = answer[line.end() : end].strip()
-        if text and 1 <= int(line[1]) <= count:
-            found.setdefault(int(line[1]), text)
-    return found
+    ends = [*(line.start() for line in lines[1:]), len(answer)][: len(lines)]
+    if cut_off and lines:
+        ends[-1] = lines[-1].end()
+    read = [(int(line[1]), answer[line.end() : end]) for line, end in zip(lines, ends, strict=True)]
+    return _sure(read, count, ends_at_next=[True] * len(read))
 
 
 def _by_json(answer: str, count: int) -> dict[int, str]:
@@ -195,12 +204,9 @@ def _by_json(answer: str, count: int) -> dict[int, str]:
     except (ValueError, RecursionError):
         return {}
     pairs = enumerate(read, 1) if isinstance(read, list) else read.items() if isinstance(read, dict) else ()
-    found: dict[int, str] = {}
-    for name, text in pairs:
-        number = _NUMBER.search(str(name)[:20])
-        if isinstance(text, str) and text.strip() and number is not None and 1 <= int(number[0]) <= count:
-            found.setdefault(int(number[0]), text.strip())
-    return found
+    named = [(_NUMBER.search(str(name)[:20]), text) for name, text in pairs if isinstance(text, str)]
+    parts = [(int(number[0]), text) for number, text in named if number is not None]
+    return _sure(parts, count, ends_at_next=[False] * len(parts))
 
 
 def nothing(parts: Sequence[Part], writer: str, spent: Spent, why: str = "") -> list[Condensed]:
