@@ -12,8 +12,8 @@ are named in `shared`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from langgraph.config import get_config
 from langgraph.store.base import (
@@ -22,6 +22,7 @@ from langgraph.store.base import (
     InvalidNamespaceError,
     Item,
     ListNamespacesOp,
+    MatchCondition,
     Op,
     PutOp,
     Result,
@@ -37,15 +38,14 @@ from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001
 from langchain_tiered_memory.integrations.graph.tracks import user_of
 from langchain_tiered_memory.items.searching import has_labels, put_items, search_items
 from langchain_tiered_memory.items.store import ItemDraft, Reach
-from langchain_tiered_memory.types.arguments import Name
+from langchain_tiered_memory.types.arguments import Amount, Name, Such
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from langchain_tiered_memory.items.store import Place, StoredItem
     from langchain_tiered_memory.runtime import Runtime
 
 Labels: TypeAlias = Sequence[Name]
+Minutes: TypeAlias = Annotated[float, Such("a finite number of minutes from 0 up", lambda minutes: minutes >= 0)]
 
 
 class TieredStore(BaseStore):
@@ -97,13 +97,11 @@ class TieredStore(BaseStore):
 
         Raises:
             InvalidNamespaceError: for a namespace with an empty label, or a period or NUL in one.
-            InvalidInputError: when a value is no JSON, or a filter cannot be read.
+            InvalidInputError: when a value is no JSON, a filter cannot be read, or an argument is of a wrong kind.
             MixedOwnersError: when the config names another user than the run's context.
             StorageError: when the database cannot be read, or written to; nothing was.
         """
-        ops, reach = list(ops), self._reach()
-        for op in ops:
-            _check_labels(op)
+        ops, reach = [_checked(op) for op in ops], self._reach()
         writes = any(isinstance(op, PutOp) for op in ops)
         runtime = self._memory.core.writable_runtime() if writes else self._memory.core.runtime
         got = self._read(runtime, reach, [op for op in ops if isinstance(op, GetOp)])
@@ -151,9 +149,6 @@ class TieredStore(BaseStore):
         return found
 
     def _search(self, runtime: Runtime, reach: Reach, op: SearchOp) -> list[SearchItem]:
-        if op.limit < 0 or op.offset < 0:
-            msg = f"limit is {op.limit} and offset {op.offset}: neither can be below 0"
-            raise InvalidInputError(msg)
         found = search_items(
             runtime,
             reach,
@@ -198,15 +193,79 @@ def _namespaces(runtime: Runtime, reach: Reach, op: ListNamespacesOp) -> list[tu
     return found[op.offset : op.offset + op.limit]
 
 
-def _check_labels(op: Op) -> None:
-    """What LangGraph's own verbs check, of calls that come without them."""
+class _Asked:
+    """What each of LangGraph's verbs takes: the classes in which its calls come check nothing."""
+
+    @staticmethod
+    @checked()
+    def get(*, namespace: Any, key: str, refresh_ttl: bool) -> Op:  # noqa: ANN401 - `_check_labels` does
+        return GetOp(namespace, key, refresh_ttl)
+
+    @staticmethod
+    @checked()
+    def search(
+        *,
+        namespace_prefix: Any,  # noqa: ANN401 - as above
+        filter: Mapping[str, Any] | None,  # noqa: A002 - LangGraph's name for it
+        limit: Amount,
+        offset: Amount,
+        query: str | None,
+        refresh_ttl: bool,
+    ) -> Op:
+        wanted = dict(filter) if filter is not None else None
+        return SearchOp(namespace_prefix, wanted, limit, offset, query, refresh_ttl)
+
+    @staticmethod
+    @checked()
+    def put(
+        *,
+        namespace: Any,  # noqa: ANN401 - as above
+        key: str,
+        value: Mapping[str, Any] | None,
+        index: Literal[False] | Sequence[Name] | None,
+        ttl: Minutes | None,
+    ) -> Op:
+        return PutOp(namespace, key, value, index if index is None or index is False else list(index), ttl)
+
+    @staticmethod
+    @checked()
+    def list_namespaces(
+        *,
+        match_conditions: Sequence[MatchCondition] | None,
+        max_depth: Amount | None,
+        limit: Amount,
+        offset: Amount,
+    ) -> Op:
+        return ListNamespacesOp(tuple(match_conditions or ()), max_depth, limit, offset)
+
+
+_ASKED: Final[Mapping[type, Callable[..., Op]]] = {
+    GetOp: _Asked.get, SearchOp: _Asked.search, PutOp: _Asked.put, ListNamespacesOp: _Asked.list_namespaces
+}  # fmt: skip
+
+
+def _checked(op: Op) -> Op:
+    """A call as it is carried out: what LangGraph's own verbs check too, for calls come without them."""
+    asked = _ASKED.get(type(op))
+    if asked is None:
+        msg = f"{op!r} is no call of a store: give what LangGraph's GetOp, SearchOp, PutOp or ListNamespacesOp makes"
+        raise InvalidInputError(msg)
+    op = asked(**op._asdict())
     if isinstance(op, GetOp | PutOp):
-        named: list[Sequence[str]] = [op.namespace]
+        _check_labels(op.namespace)
     elif isinstance(op, SearchOp):
-        named = [op.namespace_prefix]
+        _check_labels(op.namespace_prefix)
     else:
-        named = [condition.path for condition in op.match_conditions or ()]
-    for label in (label for labels in named for label in labels):
+        for condition in op.match_conditions or ():
+            _check_labels(condition.path)
+    return op
+
+
+def _check_labels(labels: object) -> None:
+    if isinstance(labels, str) or not isinstance(labels, Sequence):
+        msg = f"{labels!r} is no namespace: give a tuple of labels, also of one"
+        raise InvalidNamespaceError(msg)
+    for label in labels:
         if not isinstance(label, str) or not label or "." in label or "\0" in label:
             msg = f"{label!r} cannot be a label of a namespace: give a non-empty string without a period or a NUL"
             raise InvalidNamespaceError(msg)

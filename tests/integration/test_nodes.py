@@ -246,6 +246,13 @@ async def test_a_memory_is_opened_off_the_loop_when_it_is_first_needed(tmp_path:
     lazily().close()
 
 
+def test_a_function_that_opens_no_memory_is_told_of_in_words() -> None:
+    with pytest.raises(SettingsError, match="opens a TieredMemory"):
+        context_node(lambda: None, max_tokens=500).invoke(ask(0), thread())  # type: ignore[arg-type,return-value]
+    with pytest.raises(SettingsError, match="opens a TieredMemory"):
+        checkpoint_run(lambda: "memory.db", thread())  # type: ignore[arg-type,return-value]
+
+
 async def test_a_node_also_works_by_itself() -> None:
     with open_memory() as memory:
         update = context_node(memory, max_tokens=500).invoke(ask(0), thread())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -384,6 +385,51 @@ def test_what_cannot_be_used_is_refused() -> None:
             TieredStore(memory, shared=[()])
         with pytest.raises(InvalidInputError, match="limit"):
             TieredStore(memory).search(DOCS, limit=-1)
+
+
+WRONG: tuple[Any, ...] = ("word", b"x", True, 1.5, math.nan, math.inf, -1, object(), {"a": 1}, [5], ["\0"], [None])
+MEANT: dict[str, tuple[Any, ...]] = {
+    "namespace": (), "key": ("word",), "value": ({"a": 1},), "index": (["\0"],), "ttl": (1.5,), "query": ("word",),
+    "filter": ({"a": 1},), "limit": (), "offset": (), "max_depth": (), "refresh_ttl": (True,),
+}  # fmt: skip
+"""Of `WRONG`, what is right there."""
+OPS = (
+    *(GetOp(DOCS, "k"), SearchOp(DOCS), PutOp(DOCS, "k", {"n": 1})),
+    ListNamespacesOp(match_conditions=(MatchCondition("prefix", DOCS),)),
+)
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: type(op).__name__)
+def test_what_no_call_takes_is_refused_in_words_and_nothing_is_written(op: Any) -> None:
+    """One string is no namespace of its letters, and `True`, NaN and infinity are no numbers."""
+    with open_memory() as memory:
+        store = TieredStore(memory)
+        for field in (name for name in op._fields if name != "match_conditions"):
+            name = field.removesuffix("_prefix")
+            for value in WRONG:
+                if repr(value) in map(repr, MEANT[name]):
+                    continue
+                with pytest.raises((InvalidInputError, InvalidNamespaceError), match=r"must be|namespace"):
+                    store.batch([op._replace(**{field: value})])
+        assert store.list_namespaces() == []
+
+
+def test_a_namespace_or_a_list_of_fields_is_never_one_string_and_a_call_never_something_else(
+    memory: TieredMemory,
+) -> None:
+    store = TieredStore(memory)
+    for call in (
+        lambda: store.put("users", "k", {"n": 1}),  # type: ignore[arg-type]
+        lambda: store.get("users", "k"),  # type: ignore[arg-type]
+        lambda: store.search("users"),
+        lambda: store.list_namespaces(suffix="users"),  # type: ignore[arg-type]
+        lambda: store.put(DOCS, "k", {"n": 1}, index="title"),  # type: ignore[arg-type]
+        lambda: store.batch(GetOp(DOCS, "k")),  # type: ignore[arg-type]
+        lambda: store.batch([None]),  # type: ignore[list-item]
+    ):
+        with pytest.raises((InvalidInputError, InvalidNamespaceError), match=r"tuple of labels|a list|call of a store"):
+            call()
+    assert store.list_namespaces() == []
 
 
 def test_many_calls_at_once_lose_nothing(memory: TieredMemory) -> None:

@@ -23,7 +23,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 import langchain_tiered_memory
 from langchain_tiered_memory.context.sections.kept_files import KeptFiles
 from langchain_tiered_memory.context.sections.registry import SectionRegistry
-from langchain_tiered_memory.errors import TieredMemoryError
+from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
 from langchain_tiered_memory.integrations import file_runs, histories
 from langchain_tiered_memory.integrations.legacy.chat_history import TieredChatMessageHistory
 from langchain_tiered_memory.integrations.legacy.classic import ConversationTieredMemory
@@ -31,13 +31,12 @@ from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddlewa
 from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
 from langchain_tiered_memory.memory import Run, Session, TieredMemory
 from langchain_tiered_memory.settings import Settings
+from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.types.arguments import Scope, Such
 from tests.memory_builders import open_memory
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 
 WRONG: tuple[Any, ...] = (
     *(None, "", "\0", "\ud800", "word", True, -1, 0, 1.5, math.nan, math.inf, -math.inf, 2**70, b"x", object()),
@@ -240,6 +239,18 @@ def test_extensions_of_a_wrong_kind_are_refused(good: dict[str, Any]) -> None:
         for value in (None, 5, "word", [], object()):
             with pytest.raises(TieredMemoryError):
                 verb(value)
+
+
+@pytest.mark.parametrize("make", [CondensationEngine.create, CondensationEngine.create_custom])
+def test_an_engine_is_made_of_what_its_signature_says(make: Callable[..., Any]) -> None:
+    settings = Settings().condensation
+    assert make(settings, attempts=1).name
+    for wrong in (
+        *({"settings": 5}, {"settings": None}, {"settings": Settings()}, {"attempts": -1}, {"attempts": True}),
+        *({"max_open_seconds": math.nan}, {"count_text": 5}, {"plugins": "word"}, {"models": [5]}, {"extractive": 5}),
+    ):
+        with pytest.raises(SettingsError, match=next(iter(wrong))):
+            make(**({"settings": settings} | wrong))
 
 
 def test_what_python_takes_for_the_same_is_taken(good: dict[str, Any], tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
-from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.branches import keep_branch, named
 from langchain_tiered_memory.integrations.graph.client_resends import recognised, stored_of
@@ -37,6 +37,7 @@ from langchain_tiered_memory.integrations.state import (
     digests_of,
     part_of,
 )
+from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.messages.codec import coerce
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import CheckpointTuple
 
     from langchain_tiered_memory.integrations.checks import MemorySource
-    from langchain_tiered_memory.memory import Session, TieredMemory
+    from langchain_tiered_memory.memory import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,11 @@ class Found:
 
 def opened(memory: MemorySource) -> TieredMemory:
     """The memory itself."""
-    return memory() if callable(memory) else memory
+    found: object = memory() if callable(memory) else memory
+    if not isinstance(found, TieredMemory):
+        msg = f"memory must be a function that opens a TieredMemory: it gave {found!r}"
+        raise SettingsError(msg)
+    return found
 
 
 def found_in(memory: MemorySource, wiring: Wiring, state: object, config: RunnableConfig) -> Found:

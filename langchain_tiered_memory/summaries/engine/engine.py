@@ -9,13 +9,21 @@ put in is called through `extension_host.ExtensionCaller` and never breaks the t
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Sequence  # noqa: TC003 - read at the border
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, Unpack
 
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import CondensationError, SettingsError
-from langchain_tiered_memory.extensions import CondensationContext
+from langchain_tiered_memory.extensions import (
+    CondensationContext,
+    CondensationHook,
+    CondensationPlugin,
+    CondensationValidator,
+    PromptGenerator,
+    TelemetryCollector,
+)
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import CondensationSettings  # noqa: TC001 - read at the border
 from langchain_tiered_memory.summaries.checks.measures import built_in_validators, measures_of
@@ -29,29 +37,30 @@ from langchain_tiered_memory.summaries.engine.writers import (
     Writers,
     is_built_in_rules,
 )
+from langchain_tiered_memory.summaries.writers.jobs import Condenser
 from langchain_tiered_memory.summaries.writers.postprocess import Finish
-from langchain_tiered_memory.types.arguments import Name  # noqa: TC001 - read at the border
+from langchain_tiered_memory.types.arguments import Count, Name, Seconds, Such
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.events import EventName
-    from langchain_tiered_memory.extensions import (
-        CondensationHook,
-        CondensationPlugin,
-        CondensationValidator,
-        PromptGenerator,
-        TelemetryCollector,
-    )
     from langchain_tiered_memory.summaries.checks.measures import Embed
     from langchain_tiered_memory.summaries.engine.metrics import CondensationRecord
     from langchain_tiered_memory.summaries.writers.behind import Standing
-    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
     from langchain_tiered_memory.summaries.writers.model import ModelCondenser
     from langchain_tiered_memory.types.outcomes import Outcome
 
 _MAX_OPEN_SECONDS = 3600.0
+Writer: TypeAlias = Annotated[
+    Condenser,
+    Such(
+        "a condenser, with a `name` and `condense(job)`",
+        lambda one: isinstance(getattr(one, "name", None), str) and callable(getattr(one, "condense", None)),
+    ),
+]
 
 
 class EngineChoices(TypedDict, total=False):
@@ -59,8 +68,8 @@ class EngineChoices(TypedDict, total=False):
 
     count_text: Callable[[str], int] | None
     clock: Callable[[], float] | None
-    attempts: int
-    max_open_seconds: float
+    attempts: Count
+    max_open_seconds: Seconds
     prompt_generator: PromptGenerator | None
 
 
@@ -116,12 +125,13 @@ class CondensationEngine:
         )
 
     @classmethod
+    @checked(SettingsError)
     def create(
         cls,
         settings: CondensationSettings,
         *,
-        models: Sequence[Condenser] = (),
-        extractive: Condenser | None = None,
+        models: Sequence[Writer] = (),
+        extractive: Writer | None = None,
         **choices: Unpack[EngineChoices],
     ) -> CondensationEngine:
         """Make an engine with the built-in plugins and the validators that the settings name.
@@ -145,6 +155,7 @@ class CondensationEngine:
         return engine
 
     @classmethod
+    @checked(SettingsError)
     def create_custom(
         cls,
         settings: CondensationSettings,
