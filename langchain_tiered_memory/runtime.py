@@ -17,6 +17,7 @@ from langchain_tiered_memory.items.store import Items
 from langchain_tiered_memory.maintenance.inspection import Inspection
 from langchain_tiered_memory.maintenance.relations import Relations
 from langchain_tiered_memory.recall.indexing import IndexOutage
+from langchain_tiered_memory.recall.likeness import likeness
 from langchain_tiered_memory.recall.text_index import TextIndex
 from langchain_tiered_memory.recall.vector_queue import VectorQueue
 from langchain_tiered_memory.reports import Event
@@ -36,7 +37,7 @@ from langchain_tiered_memory.transcript.store import Transcript
 from langchain_tiered_memory.transcript.tombstones import Tombstones
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from langchain_core.embeddings import Embeddings
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.sql.forks import Signature
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
+    from langchain_tiered_memory.types.records import SessionRef
 
 
 logger = logging.getLogger("langchain_tiered_memory")
@@ -92,6 +94,10 @@ class Runtime:
     def worker(self) -> str:
         """Who signs leases here."""
         return self.signature.name
+
+    def likeness(self, ref: SessionRef, new: Collection[int], before: Sequence[Collection[int]]) -> dict[int, float]:
+        """How near messages of before are to new ones; see `recall.likeness`."""
+        return likeness(self, ref, new, before)
 
     def report(self, name: EventName, reason: str, **about: Any) -> None:  # noqa: ANN401 - as `event` takes it
         """Say, in a sentence with figures, that something happened which a person may want to know."""

@@ -252,7 +252,7 @@ def similar_passages(
     Whether the index has lost some is looked for where one session is asked.
     """
     alone = refs[0] if len(refs) == 1 else None
-    index = None if is_left_alone(runtime) else _index_to_ask(runtime, alone)
+    index = None if is_left_alone(runtime) else index_to_ask(runtime, alone)
     if index is None:
         return {}
     asked_for: dict[str, Any] = {"session_keys": [ref.key for ref in refs], "limit": limit, "where": {"level": level}}
@@ -260,7 +260,7 @@ def similar_passages(
     try:
         found = index.search(query, **asked_for)
         if alone is not None and len(found) < limit and _has_lost(runtime, alone, index, level=level, known=len(found)):
-            again = _index_to_ask(runtime, alone)
+            again = index_to_ask(runtime, alone)
             if again is not None:
                 found = again.search(query, **asked_for)
     except IndexUnavailableError as error:
@@ -269,7 +269,7 @@ def similar_passages(
     return dict(found)
 
 
-def _index_to_ask(runtime: Runtime, ref: SessionRef | None) -> ChromaIndex | None:
+def index_to_ask(runtime: Runtime, ref: SessionRef | None) -> ChromaIndex | None:
     """The index, with the newest passages, of one session or of all, where that can be written.
 
     `None` where there is none to ask.

@@ -479,3 +479,13 @@ def test_whatever_is_added_and_removed_the_index_holds_just_what_remains(
         found = {number for number, _ in index.search("passage", session_keys=[session], limit=50)}
         assert found == {number for number, owner in model.items() if owner == session}
     index.close()
+
+
+def test_vectors_are_given_back_by_the_ids_of_their_passages(index: ChromaIndex) -> None:
+    assert index.vectors([1]) == {}
+    index.add([row(1, "the ship sails at noon"), row(2, "bread and butter")])
+    given = index.vectors([2, 1, 2, 77])
+    assert {number: [round(float(one), 4) for one in vector] for number, vector in given.items()} == {
+        number: [round(one, 4) for one in EMBEDDER.embed_query(text)]
+        for number, text in ((1, "the ship sails at noon"), (2, "bread and butter"))
+    }

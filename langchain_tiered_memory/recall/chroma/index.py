@@ -125,6 +125,19 @@ class ChromaIndex:
         vector = self._vectors(lambda texts: [self._embeddings.embed_query(text) for text in texts], [query])[0]
         return self._again(partial(self._nearest, vector, session_keys=session_keys, limit=limit, where=where))
 
+    def vectors(self, ids: Sequence[int]) -> dict[int, Any]:
+        """The vectors of these passages, by id; of one that is not in the index, none."""
+        return self._again(partial(self._stored_vectors, [str(row_id) for row_id in dict.fromkeys(ids)]))
+
+    def _stored_vectors(self, named: Sequence[str]) -> dict[int, Any]:
+        found: dict[int, Any] = {}
+        with self._working("reading vectors"), self._source.reading(self._name) as client:
+            collection = self._collections.existing(client, self._name)
+            for start in range(0, len(named) if collection is not None else 0, _BATCH_ROWS):
+                rows = collection.get(ids=list(named[start : start + _BATCH_ROWS]), include=["embeddings"])
+                found.update(zip(map(int, rows["ids"]), rows["embeddings"], strict=True))
+        return found
+
     def _store(self, batch: Sequence[VectorRow], vectors: Any) -> None:  # noqa: ANN401 - numpy is loaded lazily
         with self._working("storing vectors"), self._source.writing() as client:
             collection = self._collections.made(client, self.fingerprint)

@@ -1,19 +1,25 @@
-"""Which statements that are kept a new message may be about: those it may change, before those it only names."""
+"""Which statements that are kept a new message may be about: those it may change, before those it only names.
+
+A change need not repeat a word: "due at the end of April", then "I hand in mid-July". So beside what shares words
+stands what has a day, a month or a figure where the messages have one; and, where vectors are at hand, what is near.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.signs import SETTLING
+from langchain_tiered_memory.summaries.facts.signs import IN_WORDS, SETTLING
 from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.text.lexicon import COMMON
 from langchain_tiered_memory.text.sentences import sentences
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Fact
 
@@ -28,6 +34,7 @@ _FEW, _FEW_OF_A_CHANGE = 2, 5
 same form."""
 _FIGURE = re.compile(r"\d(?:[\d.,:/-]{0,20}\d)?")
 _DIGITS = re.compile(r"\d+")
+_WORD = re.compile(r"[a-z]{1,20}")
 
 
 def form_of(value: str) -> str:
@@ -67,6 +74,39 @@ def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, float]:
                 told = sum(math.log(1 + len(kept) / len(having[term])) for term in words)
                 found[place] = max(found.get(place, 0.0), told * (1 + (changes if named else 0)))
     return found
+
+
+def alike_in_form(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, float]:
+    """Places of the statements that have figures, days or months where one sentence has such.
+
+    Returns:
+        How much that tells: by how few statements have the forms that are shared, and the less the more others there
+        are in either.
+    """
+    mine = [_measures_in(fact.text) for fact in kept]
+    having = Counter(form for forms in mine for form in forms)
+    theirs = {_measures_in(one) for text in texts for one in sentences(text)}
+    found: dict[int, float] = {}
+    for place, forms in enumerate(mine):
+        told = (
+            sum(math.log(1 + len(kept) / having[form]) for form in sorted(forms & its)) / len(forms | its)
+            for its in theirs
+            if not forms.isdisjoint(its)
+        )
+        if best := max(told, default=0.0):
+            found[place] = best
+    return found
+
+
+def in_turn(kept: Sequence[Fact], *found: Mapping[int, float]) -> Iterator[int]:
+    """The places that were found, each once: the first of each of `found`, then the second; of equals the newest."""
+    ranked = [sorted(one, key=lambda place: (one[place], kept[place].seq), reverse=True) for one in found]
+    return iter(dict.fromkeys(place for row in zip_longest(*ranked) for place in row if place is not None))
+
+
+def _measures_in(text: str) -> frozenset[str]:
+    words = frozenset(_WORD.findall(text.casefold()))
+    return _forms_in(text) | {name for name, said in IN_WORDS.items() if not said.isdisjoint(words)}
 
 
 def _forms_in(text: str) -> frozenset[str]:

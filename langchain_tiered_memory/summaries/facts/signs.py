@@ -24,7 +24,22 @@ SETTLING = word_set(
     "since change changed move moved switch switched drop dropped replaced cancelled canceled"
 )
 """Words of what settles something, or changes it."""
-_WORDED = {
+IN_WORDS = {
+    "number": word_set(
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand half quarter dozen "
+        "third fourth fifth"
+    ),
+    "day": word_set(
+        "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays "
+        "saturdays sundays weekend"
+    ),
+    "month": word_set("january february march april june july august september october november december"),
+    "hour": word_set("noon midnight morning mornings evening evenings night nights"),
+    "span": word_set("fortnight weekly daily monthly yearly"),
+}
+"""Words of what figures say too, by what they are the measure of."""
+_WORDED: dict[str, frozenset[str]] = {
     "second person": word_set("you your yours yourself you're you've you'll you'd"),
     "praises": word_set(
         "great amazing awesome wonderful beautiful fantastic incredible inspiring lovely cool nice fun excited "
@@ -46,14 +61,7 @@ _WORDED = {
         "nickname prefer prefers favourite favorite hate hates dislike dislikes adopted graduated degree surgery "
         "appointment diagnosed"
     ),
-    "in words": word_set(
-        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand half quarter dozen "
-        "third fourth fifth monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays "
-        "thursdays fridays saturdays sundays january february march april june july august september october november "
-        "december noon midnight morning mornings evening evenings night nights weekend weekends fortnight weekly daily "
-        "monthly yearly"
-    ),
+    "in words": frozenset().union(*IN_WORDS.values()),
 }
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _SHAPED = {"decision": cues.DECISION, "constraint": cues.CONSTRAINT}

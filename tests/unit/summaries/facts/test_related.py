@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_tiered_memory.summaries.facts.related import form_of, related
+from langchain_tiered_memory.summaries.facts.related import alike_in_form, form_of, in_turn, related
 from langchain_tiered_memory.types.records import Fact
 
 KEPT = (
@@ -18,6 +18,8 @@ KEPT = (
     "Anna's hall paint: sage",
     "Nate's recipes: started teaching people",
 )
+
+DATED = ("Ada's thesis: due at the end of April", "Ada's therapist: on Mondays")
 
 
 def kept() -> list[Fact]:
@@ -54,3 +56,22 @@ def test_words_that_say_that_something_changes_name_nothing() -> None:
 
 def test_a_figure_has_its_form_whatever_stands_behind_it() -> None:
     assert form_of("11,500, the bank said yes") == form_of("9,000.") == "0,0"
+
+
+@pytest.mark.parametrize(
+    ("message", "statement"),
+    [
+        ("They granted me the extension, I hand in mid-July.", "Ada's thesis: due at the end of April"),
+        ("I see her Thursdays instead.", "Ada's therapist: on Mondays"),
+        ("It runs to 11,200 with the fees.", KEPT[8]),
+    ],
+)
+def test_what_has_a_measure_of_the_same_form_may_be_changed_without_a_common_word(message: str, statement: str) -> None:
+    known = [*kept(), *(Fact(kind="statement", text=text, seq=99, at=0.0) for text in DATED)]
+    found = alike_in_form(known, [message])
+    assert statement in {known[place].text for place, told in found.items() if told == max(found.values())}
+
+
+def test_rankings_are_taken_in_turn_and_each_place_once() -> None:
+    assert list(in_turn(kept(), {1: 2.0, 3: 1.0}, {3: 0.5, 4: 0.9}, {0: 1.0})) == [1, 4, 0, 3]
+    assert list(in_turn(kept(), {1: 1.0, 2: 1.0})) == [2, 1], "of equals the newest"

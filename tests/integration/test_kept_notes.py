@@ -1,0 +1,90 @@
+"""Which notes of before a condensing model is shown beside new messages: also those that share no word with them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
+from tests.call_styles import CALL_STYLES, told
+from tests.memory_builders import open_memory, quick_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.call_styles import CallStyle
+
+PLAN, CHANGE = "Our holiday goes to Oaxaca", "Everybody flies into Lisbon after all."
+SHOPS = ("baker", "butcher", "florist", "tailor", "barber", "grocer", "cobbler", "optician", "chemist", "jeweller")
+SAID = re.compile(r"^(?:<m [^>\n]*>|<source [^>\n]*>\n?)(.+)$", re.MULTILINE)
+TRAVEL = re.compile(r"holiday|oaxaca|flies|lisbon", re.IGNORECASE)
+
+
+class Travelling(Embeddings):
+    """Knows what is about a journey; other texts have a direction each."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.texts += texts
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        own = [float(shop in text) for shop in SHOPS]
+        return [1.0, 3.0 if TRAVEL.search(text) else 0.0, *own]
+
+
+class Unreachable(Travelling):
+    """Gives no vectors."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        raise ConnectionError(len(texts))
+
+
+def noting(messages: Sequence[BaseMessage]) -> str:
+    """A model that notes whatever the user says."""
+
+    def write(prompt: str) -> str:
+        return "\n".join(f"- [keep] {line}" for line in SAID.findall(prompt) if line != "Fine.")
+
+    text = str(messages[-1].text)
+    return in_parts(messages, write) or write(text)
+
+
+def said(text: str) -> list[BaseMessage]:
+    return [HumanMessage(text), AIMessage("Fine.")]
+
+
+def kept_beside_the_change(call_style: CallStyle, embeddings: Embeddings | None) -> str:
+    model = ScriptedModel(answers=noting)
+    with open_memory(model=model, settings=quick_settings(eager=True), embeddings=embeddings) as memory:
+        session = memory.session("s")
+        first = [
+            *said(f"{PLAN}."),
+            *(one for shop in SHOPS for one in said(f"Visit the {shop} by the river.")),
+        ]
+        told(call_style, session.add_messages, first)
+        told(call_style, session.flush)
+        told(call_style, session.add_messages, [*said("Good morning."), *said(CHANGE), *said("Nice."), *said("Yes.")])
+        told(call_style, session.flush)
+        assert told(call_style, memory.verify).healthy
+    asked = next(text for prompt in model.prompts if CHANGE in (text := str(prompt[-1].text)))
+    return asked.partition("<kept>")[2].partition("</kept>")[0]
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_note_that_shares_no_word_with_its_change_is_shown_where_vectors_tell(call_style: CallStyle) -> None:
+    embeddings = Travelling()
+    assert PLAN in kept_beside_the_change(call_style, embeddings)
+    assert sum(PLAN in text and "user" in text for text in embeddings.texts) == 1, "no message is embedded twice"
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("embeddings", [None, Unreachable()])
+def test_without_vectors_the_words_decide(call_style: CallStyle, embeddings: Embeddings | None) -> None:
+    assert PLAN not in kept_beside_the_change(call_style, embeddings)
