@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from langchain_tiered_memory.errors import InvalidInputError
@@ -15,27 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH_NAME = r"(?P<name>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.?"
-_TIME = re.compile(
-    r"(?<!\d)(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?)?"
-    r"\s*(?P<half>[ap])\.?m\b\.?"
-    r"|(?<!\d)(?P<hour24>\d{1,2}):(?P<minute24>\d{2})(?::(?P<second24>\d{2})(?:[.,](?P<fraction24>\d{1,9}))?)?(?!\d)",
+_CLOCK = r"(?<!\d)(\d{1,2}%s:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?%s"
+_TIME = re.compile(_CLOCK % ("(?:", r")?)\s*([ap])\.?m\b\.?") + "|" + _CLOCK % ("", r")(?!\d)"), re.IGNORECASE)
+_TIME_FORMS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I %p", "%I:%M %p", "%I:%M:%S %p", "%I:%M:%S.%f %p")
+_OFFSET = re.compile(r"([+-]\d{2}):?(\d{2})\s*$")
+_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+_DAY = re.compile(
+    r"(?<!\d)(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?[\s,-]*(?:of\s+)?{_MONTH}[a-z]*\.?[\s,-]*\d{{4}}"
+    rf"|\b{_MONTH}[a-z]*\.?[\s,-]*\d{{1,2}}(?:st|nd|rd|th)?[\s,-]+\d{{4}})(?!\d)",
     re.IGNORECASE,
 )
-_ZONE = re.compile(
-    r"(?:(?P<utc>\b(?:utc|gmt)\b|(?<=\d)\s*z\b)|(?P<sign>[+-])(?P<hours>\d{2}):?(?P<minutes>\d{2}))\s*$", re.IGNORECASE
-)
-_WEEKDAY = re.compile(r"\(?\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\b\.?\)?", re.IGNORECASE)
-_YEAR_FIRST = re.compile(r"(?<!\d)(?P<year>\d{4})(?P<sep>[-/.])(?P<month>\d{1,2})(?P=sep)(?P<day>\d{1,2})(?!\d)")
-_YEAR_LAST = re.compile(r"(?<!\d)(?P<one>\d{1,2})(?P<sep>[-/.])(?P<two>\d{1,2})(?P=sep)(?P<year>\d{4})(?!\d)")
-_DAY_MONTH = re.compile(
-    rf"(?<!\d)(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[\s,-]*(?:of\s+)?{_MONTH_NAME}[\s,-]*(?P<year>\d{{4}})(?!\d)",
-    re.IGNORECASE,
-)
-_MONTH_DAY = re.compile(
-    rf"\b{_MONTH_NAME}[\s,-]*(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[\s,-]+(?P<year>\d{{4}})(?!\d)", re.IGNORECASE
-)
+_DAY_PARTS = re.compile(rf"\d+|{_MONTH}", re.IGNORECASE)
+_DAY_FORMS = ("%Y %m %d", "%d %b %Y", "%b %d %Y", "%d %m %Y", "%m %d %Y")
 _EPOCH = re.compile(r"\d{9,16}(?:\.\d+)?")
 _LATEST_SECONDS = 1e11
 """Epoch figures above this (the year 5138) are milliseconds; above its thousandfold, microseconds."""
@@ -63,13 +56,8 @@ def parse_date(value: str | float) -> dt.datetime:
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
-        zone, rest = _take_zone(text)
-        clock, rest = _take_time(rest, text)
-        year, month, day = _day_of(_WEEKDAY.sub(" ", rest), text)
-        try:
-            return dt.datetime.combine(dt.date(year, month, day), clock, tzinfo=zone)
-        except ValueError as error:
-            _refuse(text, error)
+        clock, zone, rest = _time_in(text)
+        return dt.datetime.combine(_day_in(rest, text), clock, tzinfo=zone)
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
@@ -89,55 +77,45 @@ def _from_epoch(number: float) -> dt.datetime:
         _refuse(number, "out of range for seconds since the epoch")
 
 
-def _take_zone(text: str) -> tuple[dt.timezone, str]:
-    """The zone at the end of `text` (a time must stand before an offset), and what stands before it."""
-    match = _ZONE.search(text)
-    if match is None or (match["sign"] and not _TIME.search(text[: match.start()])):
-        return dt.UTC, text
-    if match["utc"] is not None:
-        return dt.UTC, text[: match.start()]
-    offset = dt.timedelta(hours=int(match["hours"]), minutes=int(match["minutes"]))
-    try:
-        return dt.timezone(-offset if match["sign"] == "-" else offset), text[: match.start()]
-    except ValueError as error:
-        _refuse(text, error)
+def _read(text: str, forms: Sequence[str]) -> list[dt.datetime]:
+    """What `text` is in each of these forms that it has."""
+    found: list[dt.datetime] = []
+    for form in forms:
+        with suppress(ValueError):
+            found.append(dt.datetime.strptime(text, form))  # noqa: DTZ007 - its zone is read apart
+    return found
 
 
-def _take_time(text: str, whole: str) -> tuple[dt.time, str]:
+def _time_in(text: str) -> tuple[dt.time, dt.timezone, str]:
+    """The time of day that `text` names, its offset, which stands behind it at the end, and the rest."""
     match = _TIME.search(text)
     if match is None:
-        return dt.time(), text
-    half = match["half"]
-    tail = "" if half else "24"
-    hour, minute, second = (int(match[part + tail] or 0) for part in ("hour", "minute", "second"))
-    if half:
-        if not 1 <= hour <= 12:  # noqa: PLR2004 - hours on a clock's face
-            _refuse(whole, f"there is no {hour} {half}m")
-        hour = hour % 12 + (12 if half in "pP" else 0)
-    microsecond = int((match["fraction" + tail] or "0").ljust(6, "0")[:6])
-    try:
-        return dt.time(hour, minute, second, microsecond), text[: match.start()] + " " + text[match.end() :]
-    except ValueError as error:
-        _refuse(whole, error)
+        return dt.time(), dt.UTC, text
+    clock, _, fraction = (match[1] or match[3]).replace(",", ".").partition(".")
+    found = _read(f"{clock}.{fraction[:6]}".rstrip(".") + (f" {match[2]}m" if match[2] else ""), _TIME_FORMS)
+    if not found:
+        _refuse(text, f"there is no time {match[0]!r}")
+    zone, rest = dt.UTC, text[match.end() :]
+    if offset := _OFFSET.search(rest):
+        hours, minutes = int(offset[1]), int(offset[1][0] + offset[2])
+        try:
+            zone = dt.timezone(dt.timedelta(hours=hours, minutes=minutes))
+        except ValueError as error:
+            _refuse(text, error)
+        rest = rest[: offset.start()]
+    return found[0].time(), zone, f"{text[: match.start()]} {rest}"
 
 
-def _day_of(text: str, whole: str) -> tuple[int, int, int]:
-    if match := _YEAR_FIRST.search(text):
-        return int(match["year"]), int(match["month"]), int(match["day"])
-    for pattern in (_DAY_MONTH, _MONTH_DAY):
-        if match := pattern.search(text):
-            return int(match["year"]), _MONTHS.index(match["name"][:3].lower()) + 1, int(match["day"])
-    if match := _YEAR_LAST.search(text):
-        one, two, year = int(match["one"]), int(match["two"]), int(match["year"])
-        if match["sep"] == "." or one > 12:  # noqa: PLR2004 - months; dots mean day first wherever they are used
-            return year, two, one
-        if two > 12 or one == two:  # noqa: PLR2004 - months
-            return year, one, two
-        forms = f"{year}-{one:02}-{two:02} or {year}-{two:02}-{one:02}"
-        msg = f"{whole!r} can be read in two ways: write the year first, as {forms}"
+def _day_in(text: str, whole: str) -> dt.date:
+    match = _DAY.search(text)
+    forms = _DAY_FORMS[:-1] if match and match[2] == "." else _DAY_FORMS  # dots mean day first wherever they are used
+    found = {one.date() for one in _read(" ".join(_DAY_PARTS.findall(match[0] if match else "")), forms)}
+    if not found:
+        _refuse(whole, "write it as 2024-03-15 or 2024-03-15T13:56:00Z")
+    if len(found) > 1:
+        msg = f"{whole!r} can be read in two ways: write the year first, as {' or '.join(map(str, sorted(found)))}"
         raise InvalidInputError(msg)
-    msg = f"{whole!r} is not a date that can be read: write it as 2024-03-15 or 2024-03-15T13:56:00Z"
-    raise InvalidInputError(msg)
+    return found.pop()
 
 
 def place_in_time(
