@@ -126,11 +126,9 @@ REQUESTED = "requested:"
 """Verb of an overview."""
 
 DATE = r"\d{1,2} [A-Z][a-z]{2,8} \d{4}"
-OVERVIEW = re.compile(r"^(?:[^:\n]{1,120}? (?:talked about|asked about|requested:) |The assistant used )[^\n]*\.$")
-"""The first line of summaries with calls of tools; in earlier versions of all. Not to be told again one level up: it
-names what the sentences below it tell."""
-SPAN = re.compile(rf"^{DATE}(?: to {DATE})?[.;]")
-"""How overviews of earlier versions began."""
+OVERVIEW = re.compile(r"^(?:[^:\n]{1,120}? requested: |The assistant used )[^\n]*\.$")
+"""The first line of summaries with calls of tools. Not to be told again one level up: it names what the sentences below
+it tell."""
 DAY_LINE = re.compile(rf"^\*\*((?:up to )?{DATE})\*\*$", re.MULTILINE)
 """The line above what was said on a day, in a chronological summary."""
 TOLD_REQUEST = re.compile(r"^(?P<who>[^:\n]{1,60}?) requested: (?P<request>[^;\n]{1,160})")
@@ -146,11 +144,6 @@ SPOKEN = re.compile(
     rf"^(?:Open: )?(?P<speaker>[^:\n]{{1,60}}?)(?: \((?P<when>{DATE})\))?(?P<asked> asked)?: {{1,8}}(?=\S)"
 )
 ANSWER = re.compile(rf"^(?:Answer|Reply) \((?P<speaker>[^:()\n]{{1,60}}?)(?:, (?P<when>{DATE}))?\): (?=\S)")
-
-
-def names_subjects(line: str) -> bool:
-    """Whether a line is an overview of earlier versions that only names subjects, which tells a reader nothing."""
-    return OVERVIEW.match(line) is not None and f" {REQUESTED} " not in line and "assistant used " not in line
 
 
 def date_of(at: float) -> str:

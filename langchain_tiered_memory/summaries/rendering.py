@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.quoting import name_for_tools
 from langchain_tiered_memory.summaries.marks import TOOL_MARK, without_marks
-from langchain_tiered_memory.summaries.resolutions import short_of, text_of
+from langchain_tiered_memory.summaries.resolutions import short_of
 from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint
 from langchain_tiered_memory.text.fencing import HISTORY_TAG, RECALL_TAG, neutralised, plain_label, plain_name
 from langchain_tiered_memory.types.records import utc
@@ -45,7 +45,7 @@ def moment(seconds: float) -> str:
 
 def summary_block(summary: Summary) -> str:
     """One summary of the cover, whole: where it stands, and what it says."""
-    return _block(summary, text_of(summary))
+    return _block(summary, summary.text)
 
 
 def short_block(summary: Summary) -> str:

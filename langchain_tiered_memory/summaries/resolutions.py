@@ -72,12 +72,6 @@ _MAX_QUESTION_CHARS, _MAX_PAIR_CHARS = 120, 260
 _MAX_LEANING_CHARS = 240
 
 
-def text_of(summary: Summary) -> str:
-    """What a summary says in a view: of what rules wrote without a first line that only names subjects."""
-    first, _, rest = summary.text.partition("\n")
-    return rest if rest and not _is_of_model(summary) and marks.names_subjects(first) else summary.text
-
-
 def short_of(summary: Summary) -> str:
     """What a summary says, within `SHORT_SHARE` of its characters.
 
@@ -89,7 +83,7 @@ def short_of(summary: Summary) -> str:
 
 def _told_of(summary: Summary) -> str:
     """What a briefer form is made of."""
-    text = text_of(summary)[:_MOST_CHARS]
+    text = summary.text[:_MOST_CHARS]
     return marks.without_kept(text) if summary.level == 1 and _is_of_model(summary) else text
 
 

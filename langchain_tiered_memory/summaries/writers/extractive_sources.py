@@ -84,7 +84,7 @@ def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Uni
     for place, (day, item) in enumerate(_dated_items(source.text)):
         is_overview = place == 0 and marks.OVERVIEW.match(source.text.partition("\n")[0]) is not None
         skipped = is_overview or (skipped and item.follows)
-        if skipped or marks.SPAN.match(item.text) or (calling and item.follows):  # a command may have dots in it
+        if skipped or (calling and item.follows):  # a command may have dots in it
             continue
         text, answers, line = item.text, False, line + (not item.follows)
         asks_on = asking = asking and item.follows

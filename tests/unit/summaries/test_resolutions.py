@@ -10,7 +10,6 @@ from langchain_tiered_memory.summaries.resolutions import (
     joint_headline,
     short_of,
     shortened,
-    text_of,
 )
 from tests.unit.summaries.test_rendering import DAY, summary
 
@@ -98,8 +97,7 @@ def test_a_wider_line_tells_something_of_each_of_them_before_more_of_one_and_in_
     assert line(COUNT(each)) == each
 
 
-CHAT = """Caroline and Melanie talked about pottery class, adoption and camping (8 May 2023 to 3 Jul 2023).
-## Themes
+CHAT = """## Themes
 - Caroline: I totally agree, Mel.
 - Melanie: Luna and Oliver!
 - Melanie asked: Has this experience influenced your goals at all, now that you have met so many people there and heard what they say about it? Reply (Caroline, 27 Jun 2023): I went to a counseling workshop in Oslo last Friday. I was moved.
@@ -108,10 +106,10 @@ Also said: 3 Jul 2023; Mel; Caro
 """  # noqa: E501 - as a summary is
 
 
-def test_a_chat_in_short_tells_no_mere_subjects_no_fillers_and_nothing_appended() -> None:
-    found = shortened(text_of(summary(CHAT)), share=0.7, ranked=by_worth)
+def test_a_chat_in_short_tells_no_fillers_and_nothing_appended() -> None:
+    found = shortened(CHAT, share=0.7, ranked=by_worth)
     assert "- Caroline (27 Jun 2023): I went to a counseling workshop in Oslo last Friday." in found
-    assert not any(word in found for word in ("talked about", "agree", "Luna", "Also said", "Reply"))
+    assert not any(word in found for word in ("agree", "Luna", "Also said", "Reply"))
 
 
 def test_a_model_written_overview_comes_first() -> None:
