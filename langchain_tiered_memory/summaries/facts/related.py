@@ -35,6 +35,8 @@ same form."""
 _FIGURE = re.compile(r"\d(?:[\d.,:/-]{0,20}\d)?")
 _DIGITS = re.compile(r"\d+")
 _WORD = re.compile(r"[a-z]{1,20}")
+_CODE = re.compile(r"[#\w-]{0,40}[^\W\d][#\w-]{0,40}")
+"""A word, and what is no figure because it is part of one: "QX-104"."""
 
 
 def form_of(value: str) -> str:
@@ -106,7 +108,7 @@ def in_turn(kept: Sequence[Fact], *found: Mapping[int, float]) -> Iterator[int]:
 
 def _measures_in(text: str) -> frozenset[str]:
     words = frozenset(_WORD.findall(text.casefold()))
-    return _forms_in(text) | {name for name, said in IN_WORDS.items() if not said.isdisjoint(words)}
+    return _forms_in(_CODE.sub("", text)) | {name for name, said in IN_WORDS.items() if not said.isdisjoint(words)}
 
 
 def _forms_in(text: str) -> frozenset[str]:
