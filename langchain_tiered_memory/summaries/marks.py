@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 TOOL_MARK = "[tool]"
 """Stands before what a program or a web page said, at every level: it is a find, not anybody's wish or word."""
@@ -88,15 +88,20 @@ def _ends(line: str) -> bool:
     return line == "#" or HEADING.match(line) is not None
 
 
-def without_instead(text: str, listed: Sequence[str] = ()) -> str:
+def without_instead(
+    text: str, listed: Sequence[str] = (), *, meant: Callable[[str], Collection[int]] | None = None
+) -> str:
     """A text without marks of what it stands in the place of.
 
     Where a model was shown a list of notes, `listed` has their ids, in its order: its places, from 1 on, become the
-    beginnings of these, and a place that it does not have goes.
+    beginnings of these, and a place that it does not have goes. So does one that is not among those, counted from 0,
+    which the rest of the line may be `meant` to replace.
     """
 
     def left(mark: re.Match[str]) -> str:
-        places = [one for one in instead_of(mark[0]) if 0 < one <= len(listed)]
+        said = without_marks(text[mark.end() :].partition("\n")[0])
+        allowed = meant(said) if meant is not None else range(len(listed))
+        places = [one for one in instead_of(mark[0]) if 0 < one <= len(listed) and one - 1 in allowed]
         return f"[instead of {' '.join(f'#{listed[one - 1][:_ID_CHARS]}' for one in places)}] " if places else ""
 
     return INSTEAD.sub(left, text)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries import marks
 from langchain_tiered_memory.summaries.facts.reading import fact_id
+from langchain_tiered_memory.summaries.facts.related import SAME, alike
 from langchain_tiered_memory.summaries.facts.signs import PARTICULAR
 from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
@@ -19,7 +20,6 @@ from langchain_tiered_memory.summaries.facts.written import MAX_CHARS, MOST_UNMA
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.summaries.resolutions import MARK_OF_LINE
 from langchain_tiered_memory.text.identifiers import folded
-from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
     """The notes of a model's answer that each say others in fewer words, or end them.
 
     A line that names no others, is no shorter than they are, is longer than a note, or has a figure that neither they
-    nor their days have, is left out. A note that shares no word with the line which names it, or has a code or a figure
+    nor their days have, is left out. A note of something else than the line which names it, or with a code or a figure
     that the line lacks, stays as it is.
 
     Args:
@@ -46,8 +46,10 @@ def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
         words = marks.without_marks(said).removeprefix(marks.TOOL_MARK).strip()
         if not any(map(str.isalnum, words)):
             continue
-        named = [kept[number - 1] for number in marks.instead_of(said) if 0 < number <= len(kept)]
-        olds = [one for one in named if one.id not in taken and _says(words, one)]
+        places = [number - 1 for number in marks.instead_of(said) if 0 < number <= len(kept)]
+        named, shares = [kept[place] for place in places], alike(words, kept) if places else []
+        same = [kept[place] for place in places if shares[place] >= SAME]
+        olds = [one for one in same if one.id not in taken and _has_figures(words, one)]
         by_tool = bool(olds) and all(one.by == "tool" for one in olds)
         olds = [one for one in olds if by_tool or one.by != "tool"]
         most = min(sum(len(one.text) for one in olds) - 1, MAX_CHARS)
@@ -85,13 +87,12 @@ def _joined(words: str, olds: Sequence[Fact], *, lasts: bool) -> Fact:
     )
 
 
-def _says(words: str, old: Fact) -> bool:
-    """Whether a line tells what a note is about, and its value where that is a code, a path or a figure."""
+def _has_figures(words: str, old: Fact) -> bool:
+    """Whether a line has the value of a note where that is a code, a path or a figure."""
     value = read(old.text)
     is_exact = value.shape in PARTICULAR and value.shape != "date"
     stated = _figures(value.value) if is_exact else frozenset()
-    exact = frozenset(one for one in _figures(old.text) if any(part in one for part in stated))
-    return not frozenset(analyse(words)).isdisjoint(analyse(old.text)) and exact <= _figures(words)
+    return frozenset(one for one in _figures(old.text) if any(part in one for part in stated)) <= _figures(words)
 
 
 def _figures(*texts: str) -> frozenset[str]:

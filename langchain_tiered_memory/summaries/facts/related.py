@@ -25,13 +25,17 @@ if TYPE_CHECKING:
 
 COMMON_TERMS = frozenset(analyse(" ".join(COMMON)))
 """Words that are rare only by chance: what they say is common."""
-_SAYS_NOT_WHAT = COMMON_TERMS | frozenset(analyse(" ".join(SETTLING)))
+SAYS_NOT_WHAT = COMMON_TERMS | frozenset(analyse(" ".join(SETTLING)))
 """Words that say that something changes, and not what."""
 _LEAST_WORDS = 2
 """That a sentence shares with a statement which it may be about."""
 _FEW, _FEW_OF_A_CHANGE = 2, 5
 """Statements that have a word which is enough; the latter in a sentence that settles something, or has a figure of the
 same form."""
+SAME, _OF_THE_MOST_ALIKE = 0.2, 0.5
+"""Of what a text and a statement tell, what is the same where it replaces it; and of that share of the statement most
+like it. Of 174 notes that readers replaced 169 have both. Of 1,200 others that they were shown, 45 have both, and 612
+share some word that is not common."""
 _FIGURE = re.compile(r"\d(?:[\d.,:/-]{0,20}\d)?")
 _DIGITS = re.compile(r"\d+")
 _WORD = re.compile(r"[a-z]{1,20}")
@@ -58,7 +62,7 @@ def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, float]:
     having: dict[str, list[int]] = {}
     about, figures = [frozenset(analyse(fact.subject)) for fact in kept], [_forms_in(fact.text) for fact in kept]
     for place, fact in enumerate(kept):
-        for term in frozenset(analyse(fact.text)) - _SAYS_NOT_WHAT:
+        for term in frozenset(analyse(fact.text)) - SAYS_NOT_WHAT:
             having.setdefault(term, []).append(place)
     found: dict[int, float] = {}
     for sentence in (one for text in texts for one in sentences(text)) if kept else ():
@@ -76,6 +80,27 @@ def related(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, float]:
                 told = sum(math.log(1 + len(kept) / len(having[term])) for term in words)
                 found[place] = max(found.get(place, 0.0), told * (1 + (changes if named else 0)))
     return found
+
+
+def alike(text: str, kept: Sequence[Fact]) -> list[float]:
+    """Of what a text and each of some statements tell, the share that both tell: 0 to 1.
+
+    A word tells the more the fewer of them have it. That something changes tells nothing of what.
+    """
+    theirs = [frozenset(analyse(fact.text)) - SAYS_NOT_WHAT for fact in kept]
+    having, mine = Counter(term for terms in theirs for term in terms), frozenset(analyse(text)) - SAYS_NOT_WHAT
+
+    def told(terms: frozenset[str]) -> float:
+        return sum(math.log(1 + len(kept) / max(having[term], 1)) for term in sorted(terms))
+
+    return [told(mine & its) / (math.sqrt(told(mine) * told(its)) or 1.0) for its in theirs]
+
+
+def may_replace(kept: Sequence[Fact], text: str) -> set[int]:
+    """Places of the statements that a text may stand in the place of: it tells of them, and of hardly another more."""
+    shares = alike(text, kept)
+    least = max(SAME, _OF_THE_MOST_ALIKE * max(shares, default=0.0))
+    return {place for place, share in enumerate(shares) if share >= least}
 
 
 def alike_in_form(kept: Sequence[Fact], texts: Sequence[str]) -> dict[int, float]:

@@ -5,8 +5,8 @@ A fact is superseded by a later one about the same subject that says otherwise: 
 with another value. The evidence stands in the later statement itself: what it only supposes, asks, quotes or repeats
 of others takes nobody's place, nor does what somebody else says. Two properties of one subject stand beside each
 other; where it is doubtful, so do two values (`rivals`). A model's statement may also name what it changes, finishes or
-withdraws: that counts where it has words of it. The rules are pure and look at nothing but the facts: an edit, a branch
-or a removal gives its own answer.
+withdraws: that counts where it has telling words of it. The rules are pure and look at nothing but the facts: an edit,
+a branch or a removal gives its own answer.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from langchain_tiered_memory.summaries.facts.frames import IS, Frame, contradicts, frame_of, of_two, parts_of, swap_of
 from langchain_tiered_memory.summaries.facts.reading import is_quoted
+from langchain_tiered_memory.summaries.facts.related import SAYS_NOT_WHAT
 from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.values import (
     Shape,
@@ -157,10 +158,10 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
 def _named(new_facts: Sequence[Fact], facts: Sequence[Fact]) -> Iterator[tuple[str, list[str]]]:
     """The ids of the new statements that name earlier ones as changed, finished or withdrawn, with the ids of these.
 
-    Meant is the one of an id that has a word of the new one. Where earlier versions named a message: of its statements
-    that must last the one with most words of the new one; none where several have as many. None is meant where the new
-    one only supposes. A person's correction, which rules read, ends whatever statements of the message have most words
-    of it, a model's and those that rules read.
+    Meant is the one of an id that has a telling word of the new one. Where earlier versions named a message: of its
+    statements that must last the one with most words of the new one; none where several have as many. None is meant
+    where the new one only supposes. A person's correction, which rules read, ends whatever statements of the message
+    have most words of it, a model's and those that rules read.
     """
     naming = [one for one in new_facts if (one.instead_of or one.ends) and not _only_supposes(one)]
     numbers = frozenset(seq for one in naming for seq in one.instead_of)
@@ -170,7 +171,7 @@ def _named(new_facts: Sequence[Fact], facts: Sequence[Fact]) -> Iterator[tuple[s
             stated.setdefault(fact.seq, []).append((fact, frozenset(analyse(fact.text))))
     meant = {begin: [fact for fact in facts if fact.id.startswith(begin)] for one in naming for begin in one.ends}
     for new in naming:
-        mine = frozenset(analyse(new.text))
+        mine = frozenset(analyse(new.text)) - SAYS_NOT_WHAT
         before_it = [old for begin in new.ends for old in meant[begin] if old.id != new.id and old.seq <= new.seq]
         found = [old.id for old in before_it if _may_end(new, old) and not mine.isdisjoint(analyse(old.text))]
         for seq in new.instead_of:

@@ -13,6 +13,7 @@ lines are read as any other.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
@@ -21,6 +22,7 @@ from langchain_tiered_memory.summaries.checks.answers import FAULTS
 from langchain_tiered_memory.summaries.checks.measures import BuiltInValidator
 from langchain_tiered_memory.summaries.checks.trust import labelled
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked, without_marked
+from langchain_tiered_memory.summaries.facts.related import may_replace
 from langchain_tiered_memory.summaries.facts.written import has_statements
 from langchain_tiered_memory.summaries.marks import (
     CODE,
@@ -118,7 +120,8 @@ class Finish:
 
     def _finished(self, job: CondenseJob, written: Condensed) -> Condensed:
         """With marks on what is in no source, labels on what a tool said, within its size, and with what it dropped."""
-        own = without_instead(written.text.strip(), [fact.id for fact in job.kept])
+        ids = [fact.id for fact in job.kept]
+        own = without_instead(written.text.strip(), ids, meant=partial(may_replace, job.kept))
         text, notes = own, written.notes
         found = None
         if self.settings.validation.mark_unsourced:

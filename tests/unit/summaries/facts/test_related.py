@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_tiered_memory.summaries.facts.related import alike_in_form, form_of, in_turn, related
+from langchain_tiered_memory.summaries.facts.related import alike_in_form, form_of, in_turn, may_replace, related
 from langchain_tiered_memory.types.records import Fact
 
 KEPT = (
@@ -75,3 +75,23 @@ def test_what_has_a_measure_of_the_same_form_may_be_changed_without_a_common_wor
 def test_rankings_are_taken_in_turn_and_each_place_once() -> None:
     assert list(in_turn(kept(), {1: 2.0, 3: 1.0}, {3: 0.5, 4: 0.9}, {0: 1.0})) == [1, 4, 0, 3]
     assert list(in_turn(kept(), {1: 1.0, 2: 1.0})) == [2, 1], "of equals the newest"
+
+
+@pytest.mark.parametrize(
+    ("line", "places"),
+    [
+        ("Ben's fear of flying: instead a ship now", {5}),
+        ("Our hotel: the Alcazar, as Marisol was full", {1}),
+        ("Grandma's train: 15:40", {0}),
+        ("The porcelain: sold", set()),
+        ("It changed, decided instead", set()),
+    ],
+)
+def test_a_line_may_replace_what_it_tells_of_and_nothing_that_shares_a_word(line: str, places: set[int]) -> None:
+    assert may_replace(kept(), line) == places
+
+
+def test_what_replaces_one_note_replaces_no_other() -> None:
+    lines = {KEPT[0]: "Grandma's train: 15:40", KEPT[1]: "Our hotel: the Alcazar", KEPT[8]: "Kitchen budget: 11,500"}
+    for note, line in lines.items():
+        assert may_replace(kept(), line) == {KEPT.index(note)}

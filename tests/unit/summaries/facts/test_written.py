@@ -126,3 +126,17 @@ def test_a_number_that_nobody_was_shown_takes_no_other_with_it() -> None:
     ids = [f"{place:x}" * 16 for place in range(1, 13)]
     assert without_instead(named, ids[:7]) == "- [instead of #77777777] [keep] Budget: 640 euros"
     assert without_instead("- [instead of 7] Done.", ids[:6]) == "- Done."
+
+
+def test_a_place_that_the_line_does_not_mean_goes() -> None:
+    told = "- [instead of 1 2] [keep] Budget: 640 euros\n- [instead of 2] Tea is drunk."
+    heard: list[str] = []
+
+    def meant(said: str) -> set[int]:
+        heard.append(said)
+        return {0}
+
+    assert without_instead(told, ["a" * 16, "b" * 16], meant=meant) == (
+        "- [instead of #aaaaaaaa] [keep] Budget: 640 euros\n- Tea is drunk."
+    )
+    assert heard == ["Budget: 640 euros", "Tea is drunk."]
