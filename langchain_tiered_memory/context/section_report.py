@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from langchain_tiered_memory.context.layout import Packing, Piece
-    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.contexts import ViewPolicy
     from langchain_tiered_memory.types.records import Entry
@@ -39,8 +38,6 @@ _CUT = "too large: shown head and tail"
 
 COMPACTED = "compacted by the provider"
 """Why nothing of ours tells of what is before a provider's own compaction."""
-_OTHER_TRACKS = 16
-_OTHER_SUMMARIES = 64
 POINTED = "its text stands there"
 """Ends the reason of a result in whose place a view has a pointer."""
 
@@ -93,21 +90,9 @@ def not_shown(packing: Packing) -> tuple[LeftOut, ...]:
         beside, gone = "no room beside what must be shown", packing.rendered.tail
         left += [LeftOut(what=one, reason=beside, tokens=tokens.get(one, 0)) for one in untold]
         left += [LeftOut(what=e.id, reason="not essential", tokens=e.tokens) for e in gone if e.seq not in shown]
-    return (*left, *_other_tracks(inputs, plan))
-
-
-def _other_tracks(inputs: Inputs, plan: ViewPlan) -> list[LeftOut]:
-    """What other tracks said that no summary of this view stands for yet; nothing where it is shown alone."""
-    if inputs.alone or not inputs.required.has_other_tracks:
-        return []
-    found = inputs.runtime.store.transcript.other_tracks(
-        inputs.ref, track=inputs.track, after=plan.border, tracks=_OTHER_TRACKS, limit=_OTHER_SUMMARIES
-    )
-    left = [LeftOut(what=f"track {one}", reason="another track, not condensed yet") for one in found.waiting]
-    left += [LeftOut(what=one, reason="another track, condensed after this view") for one in found.later]
-    if found.is_cut:
-        left.append(LeftOut(what=f"{plan.border + 1}-", reason="other tracks, more than are named here"))
-    return left
+    if inputs.required.has_other_tracks and not inputs.alone:
+        left.append(LeftOut(what="other tracks", reason="what no summary of this view stands for yet"))
+    return tuple(left)
 
 
 def account(

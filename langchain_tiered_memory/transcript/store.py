@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
-    Integer,
-    Select,
     and_,
     bindparam,
     exists,
     func,
-    literal_column,
-    null,
     or_,
     select,
-    union_all,
     update,
 )
 
@@ -31,13 +26,12 @@ from langchain_tiered_memory.sql.schema import (
     revisions,
     sessions,
     summaries,
-    unpacked,
 )
 from langchain_tiered_memory.transcript.append import DropFacts, any_known, rounds_of, write_round
 from langchain_tiered_memory.transcript.entry_reads import EntryReads, read_named
 from langchain_tiered_memory.transcript.tombstones import held_back, known_before
 from langchain_tiered_memory.types.drafts import Appended, Incoming
-from langchain_tiered_memory.types.records import DEFAULT_TRACK, FINISHED, SessionRef
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +48,6 @@ _PLAN = select(plans.c.payload).where(
 _TOKENS_AND_PLAN = select(sessions.c.tokens, _PLAN.scalar_subquery().label("plan")).where(
     sessions.c.key == bindparam("session")
 )
-_WAITING, _BEGUN, _LATER = range(3)
 _BY_DIGEST = select(sessions).where(sessions.c.digest == bindparam("digest"))
 _BY_KEY = select(sessions).where(sessions.c.key == bindparam("session"))
 _ON_TRACK = and_(entries.c.session_key == sessions.c.key, entries.c.track == bindparam("track"))
@@ -86,51 +79,6 @@ class TrackHead:
     """Whether the track has one of the ids that were asked for."""
 
 
-def _waiting_tracks() -> Select[Any]:
-    """The first tracks, in the database's own order, that have messages without a summary: one search for each."""
-    waits = and_(entries.c.session_key == bindparam("session"), entries.c.summary_id.is_(None))
-    place = literal_column("1", Integer).label("place")
-    found = select(func.min(entries.c.track).label("track"), place).where(waits)
-    walk = found.cte("waiting", recursive=True)
-    following = select(func.min(entries.c.track)).where(waits, entries.c.track > walk.c.track)
-    walk = walk.union_all(
-        select(following.scalar_subquery(), walk.c.place + 1).where(
-            walk.c.track.is_not(None), walk.c.place < bindparam("tracks")
-        )
-    )
-    return select(walk.c.track).where(walk.c.track.is_not(None))
-
-
-_begun = (
-    select(summaries.c.track, summaries.c.state)
-    .where(_OF_SESSION, summaries.c.level == 1, summaries.c.parent_id.is_(None))
-    .order_by(summaries.c.first_seq)
-    .limit(bindparam("limit"))
-    .subquery()
-)
-_later = (
-    select(summaries.c.id)
-    .where(
-        _OF_SESSION,
-        summaries.c.level == 1,
-        summaries.c.track != bindparam("track"),
-        summaries.c.last_seq > bindparam("after"),
-        summaries.c.state.in_(FINISHED),
-    )
-    .order_by(summaries.c.last_seq)
-    .limit(bindparam("limit"))
-    .subquery()
-)
-_waiting = _waiting_tracks().subquery()
-_OTHER_TRACKS = union_all(
-    select(
-        literal_column(str(_WAITING), Integer).label("part"), _waiting.c.track.label("named"), null().label("state")
-    ),
-    select(literal_column(str(_BEGUN), Integer), _begun.c.track, _begun.c.state),
-    select(literal_column(str(_LATER), Integer), _later.c.id, null()),
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptView:
     """A plan as it was kept, and the size of its session."""
@@ -139,18 +87,6 @@ class KeptView:
     """`None` where none was made under the session's present epoch."""
     tokens: int
     """Raw tokens of all messages of the session."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherTracks:
-    """What other tracks said that a view does not stand for."""
-
-    waiting: tuple[str, ...]
-    """Tracks with messages that no finished summary stands for."""
-    later: tuple[str, ...]
-    """Ids of finished level-1 summaries that end behind the view's border, in order."""
-    is_cut: bool
-    """Whether there may be more than were looked at."""
 
 
 class Transcript(EntryReads):
@@ -313,23 +249,3 @@ class Transcript(EntryReads):
             *([taken] if without else []),
         )
         return self._count(select(func.count()).select_from(some.limit(most).subquery()))
-
-    def other_tracks(self, ref: SessionRef, *, track: str, after: int, tracks: int, limit: int) -> OtherTracks:
-        """What is told of other tracks beside the view of `track` with its border at `after`.
-
-        At most `tracks` with messages that no summary has taken are named. `limit` summaries are looked at: of
-        those without a higher one the oldest, and as many behind the border.
-        """
-        named = {"session": ref.key, "track": packed(track), "after": after, "limit": limit, "tracks": tracks}
-        with self.database.read() as connection:
-            found = connection.execute(_OTHER_TRACKS, named).all()
-        waiting = [name for part, name, _ in found if part == _WAITING]
-        begun = [(name, state) for part, name, state in found if part == _BEGUN]
-        later = tuple(name for part, name, _ in found if part == _LATER)
-        unfinished = (one for one, state in begun if one is not None and state not in FINISHED)
-        named_once = dict.fromkeys(unpacked(one) for one in (*waiting, *unfinished))
-        return OtherTracks(
-            waiting=tuple(one for one in named_once if one != track),
-            later=later,
-            is_cut=limit in (len(begun), len(later)),
-        )

@@ -15,15 +15,12 @@ from langchain_tiered_memory.types.drafts import FileTouch
 from tests.store_builders import (
     NOW,
     append,
-    claim,
     forget_session,
     ids,
     incoming,
     open_store,
-    plan,
     session_with,
     summarised,
-    written,
 )
 
 if TYPE_CHECKING:
@@ -39,10 +36,8 @@ TRACKS = ("main", "side")
 READS: dict[str, Callable[[SqlStore, SessionRef], object]] = {
     "musts": lambda s, r: required(s, r, off=frozenset({1, 2})),
     "kept view": lambda s, r: s.transcript.kept_view(r, "view"),
-    "other tracks": lambda s, r: s.transcript.other_tracks(r, track="main", after=3, tracks=16, limit=64),
 }
-MOST_STATEMENTS = {"musts": 6, "kept view": 2, "other tracks": 5}
-"""Two tracks wait: each costs `other tracks` one statement, and one more finds that there is no third."""
+MOST_STATEMENTS = {"musts": 6, "kept view": 2}
 
 
 def required(store: SqlStore, ref: SessionRef, **changes: Any) -> MustEntries:
@@ -184,34 +179,12 @@ def test_a_kept_view_is_its_plan_of_this_epoch_and_the_size_of_the_session(store
     assert store.transcript.kept_view(moved, "view").plan is None
 
 
-def test_other_tracks_are_those_that_wait_those_being_condensed_and_what_came_later(store: SqlStore) -> None:
-    ref = append(store, "s", said("m1"), *(said(f"{track}{n}", track=track) for track in "abc" for n in range(3))).ref
-    later = summarised_on(store, ref, "a", 2, 3, 4)
-    claim(store, ref, plan(1, 5, 6, 7, track="b"))
-    found = store.transcript.other_tracks(ref, track="main", after=1, tracks=16, limit=64)
-    assert (set(found.waiting), found.later, found.is_cut) == ({"b", "c"}, (later,), False)
-    few = store.transcript.other_tracks(ref, track="main", after=1, tracks=1, limit=1)
-    assert few.is_cut
-    behind = store.transcript.other_tracks(ref, track="main", after=99, tracks=16, limit=64)
-    assert behind.later == ()
-
-
-def summarised_on(store: SqlStore, ref: SessionRef, track: str, *seqs: int) -> str:
-    """A finished summary of another track's messages; its id."""
-    claimed = claim(store, ref, plan(1, *seqs, track=track))
-    assert claimed is not None
-    assert store.tree.commit(ref, claimed, written(), owner="w", now=NOW)
-    return claimed.id
-
-
 def test_a_session_that_is_not_there_gives_nothing(store: SqlStore) -> None:
     ref = with_some_of_everything(store)
     forget_session(store, ref)
     assert required(store, ref) == type(required(store, ref))()
     found = store.transcript.kept_view(ref, "view")
     assert (found.plan, found.tokens) == (None, 0)
-    others = store.transcript.other_tracks(ref, track="main", after=0, tracks=16, limit=64)
-    assert (others.waiting, others.later, others.is_cut) == ((), (), False)
 
 
 @pytest.mark.parametrize("name", READS)

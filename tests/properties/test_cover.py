@@ -96,23 +96,21 @@ def unaccounted(session: Session, context: Context) -> list[int]:
     seq_of = {entry.id: entry.seq for entry in entries}
     stable = [section for section in context.sections if section.name != "recall"]
     named = {seq_of[one] for section in stable for one in (*section.entry_ids, *section.passage_ids)}
-    for one in (one for section in stable for one in section.summary_ids):
-        assert summaries[one].state.finished, "only a finished summary stands in a view"
-        named.update(covered_seqs(summaries[one], summaries, seq_of))
+    shown = [summaries[one] for section in stable for one in section.summary_ids]
+    for summary in shown:
+        assert summary.state.finished, "only a finished summary stands in a view"
+        named.update(covered_seqs(summary, summaries, seq_of))
     for left in (left for section in stable for left in section.left_out):
         span = re.fullmatch(r"(\d+)-(\d*)", left.what)
         if span:
             named.update(range(int(span[1]), int(span[2] or len(entries)) + 1))
         elif left.what in summaries:
             named.update(covered_seqs(summaries[left.what], summaries, seq_of))
-        elif left.what.startswith("track "):
-            track = left.what.removeprefix("track ")
-            waiting = [entry for entry in entries if entry.track == track]
-            named.update(
-                entry.seq
-                for entry in waiting
-                if entry.summary_id is None or not summaries[entry.summary_id].state.finished
-            )
+        elif left.what == "other tracks":
+            border = max((one.last_seq for one in shown), default=0)
+            told = {one.id for one in summaries.values() if one.state.finished and one.last_seq <= border}
+            others = [entry for entry in entries if entry.track != session.core.track]
+            named.update(entry.seq for entry in others if entry.summary_id not in told)
         elif left.what in seq_of:
             named.add(seq_of[left.what])
     return [entry.seq for entry in entries if entry.seq not in named]
