@@ -40,7 +40,8 @@ _ID_CHARS = 8
 _ID = re.compile(r"#([0-9a-f]{8})\b")
 HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
 """A line that names a section (`marked`) or a theme (`bold`)."""
-_POINT = re.compile(r"^(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
+BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
+"""How a line begins that is a point."""
 NOTE = "[not in the source: "
 """Begins our note behind a sentence on what it names and nothing explains (`checks.unsourced`)."""
 NOTED = re.compile(
@@ -72,7 +73,7 @@ def without_kept(text: str) -> str:
     others: list[str] = []
     goes = False
     for line in text.splitlines() if is_kept(text) else ():
-        if _POINT.match(line):
+        if not line[:1].isspace() and BULLET.match(line):
             goes = is_kept(line) and NOTE not in line and not line.rstrip().endswith(":")
         elif HEADING.match(line) or not line[:1].isspace():
             goes = False

@@ -24,7 +24,7 @@ from langchain_tiered_memory.summaries.writers.ranking import (
     kind_of,
     telling,
 )
-from langchain_tiered_memory.summaries.writers.sections import ItemKind, kind_of_heading
+from langchain_tiered_memory.summaries.writers.sections import ItemKind, Line, lines_of
 from langchain_tiered_memory.text.fencing import neutralised
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.sentences import pieces
@@ -65,7 +65,6 @@ _DAYS_BY_MONTH = 45
 _TO_DO: frozenset[ItemKind] = frozenset({"action", "open"})
 """Kinds whose statements would pass for done without their heading."""
 
-MARK_OF_LINE = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
 _SPAN_AT_END = re.compile(r" \(\d{1,2} [A-Z][a-z]{2,8} \d{4}(?: to \d{1,2} [A-Z][a-z]{2,8} \d{4})?\)\.$")
 _MAX_OVERVIEW_CHARS = 220
 _MAX_QUESTION_CHARS, _MAX_PAIR_CHARS = 120, 260
@@ -329,33 +328,24 @@ def read_told(text: str) -> tuple[str, list[Told]]:
     """The overview of a summary, empty where it has none, and what else it says; without what an audit appended."""
     overview: list[str] = []
     told: list[Told] = []
-    kind: ItemKind = "point"
-    above = ""
-    for number, line in enumerate(marks.without_marks(text).splitlines()):
-        heading = marks.HEADING.match(line)
-        if heading:
-            # A bold line names a theme: what stands below it keeps its kind.
-            if heading["marked"]:
-                above = heading["marked"].strip(" :")
-                kind = kind_of_heading(above) or "point"
-        elif marks.APPENDED.match(line):
-            still_open = line.partition(marks.SAID)[0].strip()
-            if still_open and not line.startswith(marks.TOOL_MARK):
-                told.append(Told(still_open, "", number, "open"))
-        elif not number and marks.OVERVIEW.match(line):
-            overview.append(_SPAN_AT_END.sub(".", line))
-        elif kind == "overview" and not told and sum(map(len, overview)) < _MAX_OVERVIEW_CHARS // 2:
-            overview += (piece.text for piece in pieces(line)[:1])
-        elif line.strip():
-            told += (replace(one, heading=above) for one in _of_line(line, number, kind))
+    for line in lines_of(marks.without_marks(text)):
+        if line.lead:
+            still_open = line.whole.partition(marks.SAID)[0].strip()
+            if still_open and not line.lead.startswith(marks.TOOL_MARK):
+                told.append(Told(still_open, "", line.number, "open"))
+        elif line.is_overview:
+            overview.append(_SPAN_AT_END.sub(".", line.whole))
+        elif line.kind == "overview" and not told and sum(map(len, overview)) < _MAX_OVERVIEW_CHARS // 2:
+            overview += (piece.text for piece in pieces(line.whole)[:1])
+        else:
+            told += (replace(one, heading=line.heading) for one in _of_line(line))
     return clause_cut(" ".join(overview), most_chars=_MAX_OVERVIEW_CHARS), told
 
 
-def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
+def _of_line(line: Line) -> Iterator[Told]:
     """The statements of one line: each with its speaker, an answer with its question where it needs that."""
-    mark = MARK_OF_LINE.match(line)
-    bullet = f"{mark[0].strip()} " if mark else ""
-    rest = line[mark.end() :].strip() if mark else line.strip()
+    bullet = f"{line.bullet.strip()} " if line.bullet else ""
+    number, kind, rest = line.number, line.kind, line.words
     if rest.startswith(marks.TOOL_MARK):
         yield Told(clause_cut(rest, most_chars=_MAX_PAIR_CHARS), "", number, "technical", bullet)
         return

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from langchain_tiered_memory.summaries.marks import HEADING
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.terms import analyse
 
@@ -44,7 +45,6 @@ _LEAST_SOURCES = 4
 _MAIN_SOURCE_SHARE = 0.4
 """A source that has so much of all terms may well have all that matters."""
 _WORD = re.compile(r"\w+")
-_HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]|\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
 _FRAME_TEXT = (
     "user assistant system tool ask answer discuss discussion conversation message talk speak mention tell note share "
     "express explain describe request provide suggest recommend confirm agree respond reply clarify thank greet "
@@ -151,7 +151,7 @@ def _is_piece(prose: str, sources: Sequence[str]) -> bool:
 
 def _prose(text: str) -> Iterator[str]:
     """Lines that say something: headings stand whatever is below them."""
-    return (line for line in text.splitlines() if not _HEADING.match(line))
+    return (line for line in text.splitlines() if not HEADING.match(line))
 
 
 def _names_something(text: str) -> bool:

@@ -18,7 +18,6 @@ from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
 from langchain_tiered_memory.summaries.facts.written import MAX_CHARS, MOST_UNMARKED, labelled
 from langchain_tiered_memory.summaries.rendering import day
-from langchain_tiered_memory.summaries.resolutions import MARK_OF_LINE
 from langchain_tiered_memory.text.identifiers import folded
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
     found: dict[str, Fact] = {}
     taken: set[str] = set()
     for line in text.splitlines():
-        mark = MARK_OF_LINE.match(line)
+        mark = marks.BULLET.match(line)
         said = line[mark.end() :] if mark else line
         words = marks.without_marks(said).removeprefix(marks.TOOL_MARK).strip()
         if not any(map(str.isalnum, words)):

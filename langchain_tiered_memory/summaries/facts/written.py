@@ -18,11 +18,11 @@ from langchain_tiered_memory.summaries.facts.reading import SPEAKERS, fact_state
 from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
-from langchain_tiered_memory.summaries.resolutions import MARK_OF_LINE, sentences_of
-from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
+from langchain_tiered_memory.summaries.resolutions import sentences_of
+from langchain_tiered_memory.summaries.writers.sections import lines_of
 from langchain_tiered_memory.text.identifiers import folded, identifiers
 from langchain_tiered_memory.text.noun_phrases import normalised
-from langchain_tiered_memory.text.sentences import FENCE, pieces
+from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class _Sources:
 
 def has_statements(text: str) -> bool:
     """Whether a summary is written in statements, a bullet each, as our prompts ask. Prose is not taken apart."""
-    return any(MARK_OF_LINE.match(line) for line in text.splitlines())
+    return any(line.bullet for line in lines_of(text))
 
 
 def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
@@ -136,26 +136,18 @@ def _lines(text: str) -> Iterator[_Line]:
 
     Of tools' finds what must last, and what they finish.
     """
-    kind: ItemKind = "point"
-    lead, is_code = "", False
-    for line in text.splitlines():
-        if FENCE.match(line):
-            is_code = not is_code
-        heading = marks.HEADING.match(line)
-        if heading:
-            kind = (kind_of_heading(heading["marked"]) or "point") if heading["marked"] else kind
-            continue
-        mark = MARK_OF_LINE.match(line)
-        said = (line[mark.end() :] if mark else line).strip().removeprefix(marks.SAID)
+    lead = ""
+    for line in lines_of(text):
+        said = line.words
         unmarked = marks.without_marks(said)
         by_tool = unmarked.startswith(marks.TOOL_MARK)
-        if is_code or not unmarked or unmarked.startswith((marks.STILL_OPEN, marks.NOT_ANSWERED)):
+        if line.is_code or not unmarked or line.whole.startswith((marks.STILL_OPEN, marks.NOT_ANSWERED)):
             continue
         if by_tool and not (marks.is_kept(said) or marks.instead_of(said) or marks.ends(said)):
             continue
-        if kind == "overview" and mark is None and not marks.is_kept(said):
+        if line.kind == "overview" and not line.bullet and not marks.is_kept(said):
             continue
-        is_below = mark is not None and line[:1] in " \t"
+        is_below = line.bullet[:1].isspace()
         plain = "" if marks.NOTE in unmarked else unmarked.removeprefix(marks.TOOL_MARK).strip()
         whole = f"{lead} {plain}" if is_below and lead else plain
         if not is_below:
@@ -163,7 +155,7 @@ def _lines(text: str) -> Iterator[_Line]:
         if not any(map(str.isalnum, plain)) or plain.endswith(":"):
             continue
         for one in (whole,) if len(whole) <= MAX_CHARS else tuple(sentences_of(whole)):
-            yield _Line(one, kind, marks.is_kept(said), by_tool, marks.instead_of(said), marks.ends(said))
+            yield _Line(one, line.kind, marks.is_kept(said), by_tool, marks.instead_of(said), marks.ends(said))
 
 
 def stated_in(prose: str, facts: Sequence[Fact]) -> list[bool]:

@@ -7,16 +7,15 @@ section has gone goes too.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import is_kept, is_marked
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, kind_of, telling
-from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
+from langchain_tiered_memory.summaries.writers.sections import Line, lines_of
 from langchain_tiered_memory.text.identifiers import names
-from langchain_tiered_memory.text.sentences import FENCE, pieces
+from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.truncation import most_fitting
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ _LASTS = 10.0
 _ORIENTS = 3.0
 """How much more a line of an overview with names weighs: as much as wording such as a decision's adds."""
 _MAX_CHARS_PER_TOKEN = 200  # no tokenizer packs more of a real text into one token
-_HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+\S|\*\*[^*\n]+\*\*:?[ \t]*$)")
-_BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S")
 _ELLIPSIS = "\u2026"
 
 
@@ -79,15 +76,6 @@ class Cut:
     """Bullets, sentences and blocks that had to go."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A bullet, a sentence or a block of code, and the heading it stands under."""
-
-    text: str
-    heading: str
-    section: int
-
-
 def cut_to_size(text: str, *, max_tokens: int, count_text: Callable[[str], int]) -> Cut:
     """`text`, cut to at most `max_tokens`: what is worth most of it, in its order, no heading without content.
 
@@ -97,14 +85,14 @@ def cut_to_size(text: str, *, max_tokens: int, count_text: Callable[[str], int])
     if count_text(text) <= max_tokens:
         return Cut(text)
     lines = list(_lines(text[: max(1, max_tokens) * _MAX_CHARS_PER_TOKEN]))
-    tokens = [count_text(line.text) for line in lines]
+    tokens = [count_text(line.whole) for line in lines]
     order = list(in_order_of_worth([_weighed(line, size) for line, size in zip(lines, tokens, strict=True)]))
     chosen: list[int] = []
     room = max_tokens
     headed = set[int]()
     for place in order:
         line = lines[place]
-        heading = count_text(line.heading) if line.heading and line.section not in headed else 0
+        heading = count_text(line.above) if line.above and line.section not in headed else 0
         if tokens[place] + heading <= room:
             chosen.append(place)
             headed.add(line.section)
@@ -114,67 +102,41 @@ def cut_to_size(text: str, *, max_tokens: int, count_text: Callable[[str], int])
         if count_text(cut) <= max_tokens:
             return Cut(cut, len(lines) - len(chosen))
         chosen.pop()
-    best = lines[order[0]].text if order else text
+    best = lines[order[0]].whole if order else text
     return Cut(_cut_words(best, max_tokens, count_text), len(lines))
 
 
-def _weighed(line: _Line, tokens: int) -> Unit:
+def _weighed(line: Line, tokens: int) -> Unit:
     """A line as the extractive condenser weighs it: by its wording, what it names and the section it stands in.
 
     What must last comes first, and what ends that, then an overview that names whom or what the rest is about.
     """
-    known = kind_of_heading(line.heading) if line.heading else None
-    kind = kind_of(line.text) if known is None or known in ("point", "overview") else known
-    orients = known == "overview" and names(line.text)
-    more = _LASTS if is_marked(line.text) else _ORIENTS if orients else 1.0
-    return Unit(line.text, kind, 0, tokens, weight=more * telling(line.text))
+    kind = kind_of(line.whole) if line.kind in ("point", "overview") else line.kind
+    orients = line.kind == "overview" and names(line.whole)
+    more = _LASTS if is_marked(line.whole) else _ORIENTS if orients else 1.0
+    return Unit(line.whole, kind, 0, tokens, weight=more * telling(line.whole))
 
 
-def _lines(text: str) -> Iterator[_Line]:
-    """What says something, each with its heading. What stands before the first heading has none."""
-    heading, section = "", 0
-    for unit in _units(text):
-        if _HEADING.match(unit):
-            heading, section = unit.strip(), section + 1
-        else:
-            yield _Line(unit, heading, section)
+def _lines(text: str) -> Iterator[Line]:
+    """What says something: bullets and blocks of code whole, prose by its sentences."""
+    for line in lines_of(text):
+        whole = line.bullet or line.is_code
+        yield from [line] if whole else (replace(line, whole=piece.text) for piece in pieces(line.whole))
 
 
-def _units(text: str) -> Iterator[str]:
-    """Headings, bullets, sentences of prose (the first of a line after a line break) and blocks of code."""
-    code = list[str]()
-    fence = ""
-    for line in text.splitlines():
-        mark = FENCE.match(line)
-        if fence:
-            code.append(line)
-            if mark and line.strip() == mark[1]:
-                yield "\n".join(code)
-                fence, code = "", []
-        elif mark:
-            fence, code = mark[1], [line]
-        elif _HEADING.match(line) or _BULLET.match(line):
-            yield line.rstrip()
-        elif line.strip():
-            yield from (piece.text for piece in pieces(line))
-    if code:
-        yield "\n".join([*code, fence])
-
-
-def _joined(lines: Sequence[_Line]) -> str:
+def _joined(lines: Sequence[Line]) -> str:
     """The text again: bullets and code on lines of their own, sentences of prose side by side."""
     blocks = list[str]()
     for _, section in groupby(lines, key=lambda line: line.section):
         told = list[str]()
-        heading = ""
+        in_prose, above = False, ""
         for line in section:
-            heading = line.heading
-            own_line = [one for one in (line.text, *told[-1:]) if _BULLET.match(one) or FENCE.match(one)]
-            if own_line or not told:
-                told.append(line.text)
+            was_prose, in_prose, above = in_prose, not (line.bullet or line.is_code), line.above.strip()
+            if in_prose and was_prose:
+                told[-1] = f"{told[-1]} {line.whole}"
             else:
-                told[-1] = f"{told[-1]} {line.text}"
-        blocks.append("\n".join([*([heading] if heading else []), *told]))
+                told.append(line.whole.rstrip())
+        blocks.append("\n".join([*([above] if above else []), *told]))
     return "\n\n".join(blocks)
 
 

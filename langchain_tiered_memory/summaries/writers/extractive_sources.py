@@ -20,10 +20,10 @@ from langchain_tiered_memory.summaries.writers.ranking import (
     kind_of,
     telling,
 )
-from langchain_tiered_memory.summaries.writers.sections import Item, ItemKind, read_items
+from langchain_tiered_memory.summaries.writers.sections import ItemKind, Line, lines_of
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
-from langchain_tiered_memory.text.sentences import ASKS
+from langchain_tiered_memory.text.sentences import ASKS, pieces
 from langchain_tiered_memory.text.statements import (
     MAX_CHARS,
     Statement,
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 _ROLES = frozenset({"user", "assistant", "tool", "system", "other"})
 _TOOL_SEPARATOR = "; "
+_FACTS = "Facts"
+"""Of the list that earlier versions put below a summary; facts travel beside the text."""
 _BYGONE_WEIGHT = 0.3  # a question that ended an earlier stretch: the conversation went on
-
-_BULLET = re.compile(r"[-*+] ")
 
 
 def units_of_summary(source: SourceText, index: int, participants: Sequence[str], *, is_last: bool) -> Iterator[Unit]:
@@ -78,58 +78,43 @@ def _closed(unit: Unit, *, is_last: bool) -> Unit:
 
 def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Unit, bool, bool]]:
     """Units, each with whether it answers the one before it, and whether it belongs to the same question."""
-    speaker = when = ""
-    line = 0
-    skipped = asking = calling = False
-    for place, (day, item) in enumerate(_dated_items(source.text)):
-        is_overview = place == 0 and marks.OVERVIEW.match(source.text.partition("\n")[0]) is not None
-        skipped = is_overview or (skipped and item.follows)
-        if skipped or (calling and item.follows):  # a command may have dots in it
-            continue
-        text, answers, line = item.text, False, line + (not item.follows)
-        asks_on = asking = asking and item.follows
-        if not (item.follows and speaker.startswith(marks.TOOL_MARK)):  # a tool may imitate a speaker within its line
-            spoken = marks.SPOKEN.match(text)
-            answer = marks.ANSWER.match(text) if item.follows else None
-            if answer and answer["speaker"] in known:
-                speaker, when, text, answers = answer["speaker"], answer["when"] or "", text[answer.end() :], True
-                asking = asks_on = False
-            elif spoken and (spoken["speaker"] in known or spoken["speaker"].startswith(marks.TOOL_MARK)):
-                speaker, when, text = spoken["speaker"], spoken["when"] or "", text[spoken.end() :]
-                asking = bool(spoken["asked"])
-                asks_on = False
-            elif not item.follows:
-                speaker = when = ""
-        is_tool, calling = speaker.startswith(marks.TOOL_MARK), text.startswith(USED)
-        kind: ItemKind = "technical" if is_tool else item.kind
-        for said in text.split(_TOOL_SEPARATOR) if is_tool else [plain(text)]:
-            if any(char.isalnum() for char in said):
-                yield Unit(said, kind, index, 0.0, line, speaker=speaker, when=when, day=day), answers, asks_on
+    for line in lines_of(marks.without_marks(source.text)):
+        speaker = when = ""
+        asking = calling = False
+        for place, sentence in enumerate(_sentences_of(line)):
+            if line.is_overview or line.heading == _FACTS:
+                continue
+            if calling and place:  # a command may have dots in it
+                continue
+            text, answers = sentence, False
+            asks_on = asking
+            if not (place and speaker.startswith(marks.TOOL_MARK)):  # a tool may imitate a speaker within its line
+                spoken = marks.SPOKEN.match(text)
+                answer = marks.ANSWER.match(text) if place else None
+                if answer and answer["speaker"] in known:
+                    speaker, when, text, answers = answer["speaker"], answer["when"] or "", text[answer.end() :], True
+                    asking = asks_on = False
+                elif spoken and (spoken["speaker"] in known or spoken["speaker"].startswith(marks.TOOL_MARK)):
+                    speaker, when, text = spoken["speaker"], spoken["when"] or "", text[spoken.end() :]
+                    asking = bool(spoken["asked"])
+                    asks_on = False
+            is_tool, calling = speaker.startswith(marks.TOOL_MARK), text.startswith(USED)
+            kind: ItemKind = "technical" if is_tool else line.kind
+            for said in text.split(_TOOL_SEPARATOR) if is_tool else [plain(text)]:
+                if any(char.isalnum() for char in said):
+                    unit = Unit(said, kind, index, 0.0, line.number, speaker=speaker, when=when, day=line.day)
+                    yield unit, answers, asks_on
 
 
-def _without_lead(item: Item) -> Item:
-    """An item without the words of ours by which an audit appended it."""
-    lead = marks.APPENDED.match(item.text)
-    if lead is None:
-        return item
-    mark = f"{marks.TOOL_MARK} " if lead[0].startswith(marks.TOOL_MARK) else ""
-    kind: ItemKind = "open" if lead[0].startswith(marks.STILL_OPEN) else "point"
-    return replace(item, text=f"{mark}{item.text[lead.end() :]}", kind=kind)
-
-
-def _dated_items(text: str) -> Iterator[tuple[str, Item]]:
-    """Items with the day that they stand under, in a chronological summary."""
-    before, *dated = marks.DAY_LINE.split(marks.without_marks(text))
-    for day, block in zip(["", *dated[::2]], [before, *dated[1::2]], strict=True):
-        for item in read_items(block):
-            yield day, _without_lead(item)
+def _sentences_of(line: Line) -> list[str]:
+    return [line.whole] if line.is_code else [piece.text for piece in pieces(line.words)]
 
 
 def speakers_of(texts: Iterable[str]) -> tuple[str, ...]:
     """Names that our summaries quote by: they stand before a day or `asked`, or begin several lines."""
     found: Counter[str] = Counter()
     for line in (line for text in texts for line in text.splitlines() if not marks.OVERVIEW.match(line)):
-        said = marks.SPOKEN.match(_BULLET.sub("", line, count=1))
+        said = marks.SPOKEN.match(marks.BULLET.sub("", line, count=1))
         if said is not None and said["speaker"] not in _ROLES and not said["speaker"].startswith(marks.TOOL_MARK):
             found[said["speaker"]] += 1 + bool(said["when"] or said["asked"])
     return tuple(name for name, times in found.items() if times > 1)

@@ -7,10 +7,11 @@ nobody knows holds points, and prose without headings does too.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.summaries import marks
+from langchain_tiered_memory.text.sentences import FENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,8 +85,7 @@ nothing, not wonder. The others leave out what would be empty."""
 FLAT_TOKENS = 90
 """Below this target, headings would take more room than they are worth."""
 
-_KINDS_BY_HEADING: tuple[tuple[re.Pattern[str], ItemKind | None], ...] = (
-    (re.compile(r"\bfacts\b"), None),  # they travel beside the text
+_KINDS_BY_HEADING: tuple[tuple[re.Pattern[str], ItemKind], ...] = (
     (re.compile(r"decisi[o\u00f3]n|d\u00e9cision|entscheid|decis\u00e3o|[\u51b3\u6c7a][\u5b9a\u7b56]"), "decision"),
     (re.compile(r"action|next step|to[- ]?do|pending|tasks?\b|prochaine|n\u00e4chste|aufgaben|pr\u00f3ximo"), "action"),
     (re.compile("\u4e0b\u4e00\u6b65|\u5f85\u529e"), "action"),
@@ -94,32 +94,72 @@ _KINDS_BY_HEADING: tuple[tuple[re.Pattern[str], ItemKind | None], ...] = (
     (re.compile(r"progress|outcome|accomplish|results?\b|current work|fortschritt|ergebnis|progr\u00e8s"), "progress"),
     (re.compile(r"overview|summary|\u00fcberblick|aper\u00e7u|resumen|\u6982[\u8ff0\u8981]"), "overview"),
 )
-_BOLD_HEADING = re.compile(r"^\*\*([^*\n]{2,60})\*\*:?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A sentence or bullet of a finished summary, and the kind of section it stood in."""
-
-    text: str
-    kind: ItemKind
-    follows: bool = False
-    """Whether it stands in the same line as the item before it."""
-
-
-def kind_of_heading(heading: str) -> ItemKind | None:
-    """The kind of what stands under `heading`: points where nobody knows it, `None` for the list of facts."""
+def kind_of_heading(heading: str) -> ItemKind:
+    """The kind of what stands under `heading`: points where nobody knows it."""
     return next((kind for pattern, kind in _KINDS_BY_HEADING if pattern.search(heading.casefold())), "point")
 
 
-def read_items(text: str) -> list[Item]:
-    """A finished summary's sentences and bullets with their kinds, without the list of facts it may carry."""
-    items: list[Item] = []
-    kind: ItemKind | None = "point"
-    for piece in pieces(text):
-        bold = _BOLD_HEADING.match(piece.text)
-        if piece.kind == "heading":
-            kind = kind_of_heading(piece.text)
-        elif not bold and kind is not None:  # a bold line names a theme: its items keep the section's kind
-            items.append(Item(piece.text, kind, piece.follows))
-    return items
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a finished summary that says something, or a block of code, and what it stands under."""
+
+    whole: str
+    """As it stands there."""
+    number: int
+    """Of its place, from 0 on."""
+    kind: ItemKind = "point"
+    heading: str = ""
+    """Of its section."""
+    above: str = ""
+    """The heading or the name of a theme above it, as it stands there."""
+    section: int = 0
+    """How many of these stand before it."""
+    day: str = ""
+    """In a chronological summary."""
+    bullet: str = ""
+    """With the blanks around it."""
+    lead: str = ""
+    """The words of ours by which an audit appended it."""
+    is_code: bool = False
+
+    @property
+    def words(self) -> str:
+        """What it says: without its bullet, and without an audit's words but for the mark of tools."""
+        words = self.whole[len(self.bullet) + len(self.lead) :].strip()
+        return f"{marks.TOOL_MARK} {words}" if self.lead.startswith(marks.TOOL_MARK) else words
+
+    @property
+    def is_overview(self) -> bool:
+        """Whether it is the first line of ours, which names what those below it tell."""
+        return self.number == 0 and marks.OVERVIEW.match(self.whole) is not None
+
+
+def lines_of(text: str) -> Iterator[Line]:
+    """The lines of a finished summary, with the kinds of their sections, which a bold line that names a theme keeps."""
+    at = Line("", 0)
+    code: list[str] = []
+    fence = ""
+    for number, whole in enumerate(text.splitlines()):
+        fenced = FENCE.match(whole)
+        if fence or fenced:
+            code.append(whole)
+            closes = bool(fence and fenced and fenced[1].startswith(fence) and whole.strip() == fenced[1])
+            fence = "" if closes else fence or fenced[1]  # type: ignore[index] # one of them is there
+            if closes:
+                yield replace(at, whole="\n".join(code), number=number, is_code=True)
+                code = []
+        elif heading := marks.HEADING.match(whole):
+            day = marks.DAY_LINE.match(whole)
+            at = replace(at, above=whole, section=at.section + 1, day=day[1] if day else at.day)
+            if heading["marked"]:
+                named = heading["marked"].strip(" :")
+                at = replace(at, kind=kind_of_heading(named), heading=named, day="")
+        elif whole.strip():
+            bullet, lead = marks.BULLET.match(whole), marks.APPENDED.match(whole)
+            line = replace(at, whole=whole, number=number, bullet=bullet[0] if bullet else "")
+            kind: ItemKind = "open" if lead and lead[0] == marks.STILL_OPEN else "point"
+            yield replace(line, lead=lead[0], kind=kind) if lead else line
+    if code:
+        yield replace(at, whole="\n".join([*code, fence]), number=number, is_code=True)

@@ -11,7 +11,7 @@ from langchain_tiered_memory.driver import arun, run
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
-from langchain_tiered_memory.summaries.writers.sections import FORMS, read_items
+from langchain_tiered_memory.summaries.writers.sections import FORMS, lines_of
 from langchain_tiered_memory.text.sentences import sentences
 
 CHATTER = (
@@ -132,7 +132,7 @@ def test_sections_follow_the_form_and_empty_ones_are_left_out() -> None:
 def test_decisions_stay_decisions_on_every_level() -> None:
     first = summary_of(chat(), 1)
     second = condensed(job([first, summary_of(chat(1), 2)], target=160, most=200, level=2, strategy="thematic"))
-    assert [item.kind for item in read_items(second.text) if "Postgres" in item.text] == ["decision"]
+    assert [line.kind for line in lines_of(second.text) if "Postgres" in line.whole] == ["decision"]
 
 
 def test_a_model_s_prose_is_condensed_too() -> None:
@@ -145,6 +145,20 @@ def test_the_list_of_facts_of_a_source_is_not_told_again() -> None:
         id="p", text="## Key points\n- Ann: Oslo it is.\n## Facts\n- Figure: the port is 8443", tokens=90, at=0.0, seq=1
     )
     assert "8443" not in condensed(job([told], level=2, strategy="thematic")).text
+
+
+def test_what_a_finished_summary_says_is_read_with_what_it_stands_under() -> None:
+    text = (
+        "**5 May 2023**\n- Ann: It rains.\n\n## Major decisions\n1. Ben: Tea it is.\n```\n# no heading\n```\n"
+        "Also said: Cy: Bread is out."
+    )
+    read = [(line.words, line.kind, line.day, line.is_code) for line in lines_of(text)]
+    assert read == [
+        ("Ann: It rains.", "point", "5 May 2023", False),
+        ("Ben: Tea it is.", "decision", "", False),
+        ("```\n# no heading\n```", "decision", "", True),
+        ("Cy: Bread is out.", "point", "", False),
+    ]
 
 
 def test_near_duplicates_are_told_once() -> None:
