@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
@@ -18,10 +17,7 @@ from langchain_tiered_memory.text.lexicon import FUNCTION_WORDS
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_tiered_memory.settings import ValidationSettings
-    from langchain_tiered_memory.summaries.checks.soundness import Unsound
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
 
 Fault: TypeAlias = str
@@ -59,6 +55,8 @@ FAULTS: dict[Fault, tuple[FailureReason, str]] = {
 
 CUT_UP_TO = 1.5
 """An answer that is no longer than so many times its size is cut; to ask again would cost its sources once more."""
+HALF = 0.5
+"""Of the sections that were asked for: that so many are missing is noted; a fault where all have to stand there."""
 _MIN_SHARE = 0.02  # of the target, that an answer must have
 _MIN_TOKENS = 3
 _SCRIPT_SHARE = 0.7
@@ -111,48 +109,17 @@ _SCRIPTS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """What an answer is held against."""
+def missing_sections(text: str, job: CondenseJob) -> float:
+    """Which share of the sections that `job` asks for is not in `text`, 0 to 1.
 
-    strategy: str
-    source_text: str
-    target_tokens: int
-    max_tokens: int
-    sections: tuple[str, ...] = ()
-    """Headings that were asked for; none where the instructions name none, or the size leaves no room for them."""
-    all_sections: bool = False
-    """Whether an empty one has to stand there too: then half of them missing is a fault, else only noted."""
-    unsound: Callable[[str], Unsound | None] | None = None
-    """Why a text cannot stand for the sources, where that is asked."""
-
-
-def expected_of(
-    job: CondenseJob, validation: ValidationSettings, *, max_tokens: int, all_known: bool = True
-) -> Expected:
-    """What an answer to `job` is held against; not whether it is sound, where not `all_known` are its sources yet."""
-    custom = job.instructions
-    asked = job.target_tokens >= FLAT_TOKENS and (custom is None or "{sections}" in custom)
-    return Expected(
-        strategy=job.strategy,
-        source_text="\n".join(source.text for source in job.sources),
-        target_tokens=job.target_tokens,
-        max_tokens=max_tokens,
-        sections=tuple(section.heading for section in FORMS[job.strategy]) if asked else (),
-        all_sections=job.strategy in COMPLETE,
-        unsound=(lambda text: job.unsound(text, validation)) if all_known else None,
-    )
-
-
-def missing_sections(text: str, expected: Expected) -> int:
-    """How many of the sections that were asked for are not in `text`."""
+    None is asked for where its own instructions name none, or its size leaves no room for them.
+    """
+    own = job.instructions
+    if job.target_tokens < FLAT_TOKENS or (own is not None and "{sections}" not in own):
+        return 0.0
     there = {" ".join(match[1].strip(_AROUND_HEADING).casefold().split()) for match in _HEADING.finditer(text)}
-    return sum(heading.casefold() not in there for heading in expected.sections)
-
-
-def lacks_sections(text: str, expected: Expected) -> bool:
-    """Whether half of the sections that were asked for, or more, are missing."""
-    return bool(expected.sections) and 2 * missing_sections(text, expected) >= len(expected.sections)
+    form = FORMS[job.strategy]
+    return sum(section.heading.casefold() not in there for section in form) / len(form)
 
 
 def summary_text(answer: str) -> str:
@@ -169,22 +136,28 @@ def explained(wrong: Fault, *, tokens: int, max_tokens: int) -> str:
     return FAULTS[wrong][1]
 
 
-def fault(text: str, expected: Expected, *, tokens: int) -> Fault | None:
-    """The first thing that is wrong with `text` (from `summary_text`), or `None`; the length is judged last."""
+def fault(
+    text: str, job: CondenseJob, *, tokens: int, max_tokens: int, validation: ValidationSettings | None = None
+) -> Fault | None:
+    """The first thing that is wrong with `text` (from `summary_text`), or `None`; the length is judged last.
+
+    Whether it is sound is judged by `validation`, where that is given.
+    """
+    source = "\n".join(one.text for one in job.sources)
     if not any(char.isalnum() for char in text):
         return "empty"
-    if tokens < max(min(_MIN_TOKENS, expected.target_tokens), expected.target_tokens * _MIN_SHARE):
+    if tokens < max(min(_MIN_TOKENS, job.target_tokens), job.target_tokens * _MIN_SHARE):
         return "too short"
-    formed = any(f"# {section.heading}" in text for section in FORMS[expected.strategy])
-    if _has_our_tags(text, expected.source_text):
+    formed = any(f"# {section.heading}" in text for section in FORMS[job.strategy])
+    if _has_our_tags(text, source):
         return "echo"
     if not formed and (_REFUSAL.search(text) or _OBEYED.search(text)):
         return "refusal" if _REFUSAL.search(text) else "instruction"
-    if not _same_language(text, expected.source_text):
+    if not _same_language(text, source):
         return "other language"
-    unsound = expected.unsound(text) if expected.unsound is not None else None
-    lacking = expected.all_sections and lacks_sections(text, expected)
-    return unsound or ("too long" if tokens > expected.max_tokens else "sections" if lacking else None)
+    unsound = job.unsound(text, validation) if validation is not None else None
+    lacking = job.strategy in COMPLETE and missing_sections(text, job) >= HALF
+    return unsound or ("too long" if tokens > max_tokens else "sections" if lacking else None)
 
 
 def _has_our_tags(text: str, source: str) -> bool:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.checks.answers import (
     CUT_UP_TO,
     FAULTS,
-    expected_of,
+    HALF,
     explained,
     fault,
-    lacks_sections,
     missing_sections,
 )
 from langchain_tiered_memory.summaries.marks import is_kept
@@ -85,17 +84,18 @@ def checked(
         return given  # each of its lines is judged by itself
     cap = most_tokens(given.text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
     # What the same call wrote below it is not among the sources yet: it is judged when it is.
-    expected = expected_of(job, validation, max_tokens=cap, all_known=not part.below)
-    wrong = fault(given.text, expected, tokens=given.tokens)
+    judged = None if part.below else validation
+    wrong = fault(given.text, job, tokens=given.tokens, max_tokens=cap, validation=judged)
+    missing = missing_sections(given.text, job)
     taken = given
     if wrong == "too long" and (is_last or given.tokens <= cap * CUT_UP_TO):
         taken = cut_to(given, cap, count_text=count_text)
         wrong = None if taken.text else wrong
-    elif wrong == "sections" and is_last and 2 * missing_sections(given.text, expected) <= len(expected.sections):
+    elif wrong == "sections" and is_last and missing <= HALF:
         wrong = None
     if wrong is not None:
         return without_text(given, wrong, explained(wrong, tokens=given.tokens, max_tokens=cap), FAULTS[wrong][0])
-    return replace(taken, notes=(*taken.notes, "sections")) if lacks_sections(given.text, expected) else taken
+    return replace(taken, notes=(*taken.notes, "sections")) if missing >= HALF else taken
 
 
 def cut_to(given: Condensed, max_tokens: int, *, count_text: Callable[[str], int]) -> Condensed:
