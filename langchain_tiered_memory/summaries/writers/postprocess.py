@@ -40,6 +40,7 @@ from langchain_tiered_memory.summaries.writers.extractive import line_of
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, is_call
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
+from langchain_tiered_memory.summaries.writers.ranking import in_order_of_worth
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import folded, identifiers, stated_in, states
@@ -189,12 +190,9 @@ def _says_something(text: str) -> bool:
     return any(char.isalnum() for char in text)
 
 
-_WORTH = {"user": 4.0, "assistant": 2.0}
-_OTHERS_WORTH = 3.0
 _MAX_CHARS = 400_000  # of all sources together that are looked at
 _MOST = 12
 _BEGINNING_CHARS = 40  # of a statement, by which it is found where it was said
-_LINE_TOKENS = 6  # what a statement takes beside its own words
 _LEAST_WORDS, _LEAST_LETTERS = 3, 0.6
 """Of a statement: below that it is a row of figures, a place in a file, a line of code."""
 _UNSPACED_LETTERS = 8
@@ -217,8 +215,8 @@ def audited(
 ) -> str:
     """`text` with what it dropped of its sources, a line for each statement, the most important first.
 
-    Unfinished calls and open questions come first, then statements by what they have that is missing, for their length:
-    a user's is worth more than an assistant's. What the facts of `job` say is not dropped. The whole has at most
+    Unfinished calls and open questions come first, then statements that have something which is missing, as rules rank
+    them. What the facts of `job` say is not dropped. The whole has at most
     `max_tokens`, what is appended at most `share` of them.
 
     Where a model `decided` what stays of the statements (it marks what must last, or it merges summaries, and what it
@@ -260,24 +258,16 @@ def _missing(text: str, job: CondenseJob, *, decided: bool, in_statements: bool)
 
 
 def _by_worth(units: Sequence[Unit], stated: str, job: CondenseJob) -> Iterator[str]:
-    """Statements that have something which nothing has yet, the one with the most of it for its length first."""
+    """Statements that have something which nothing has yet, what tells most for its length first."""
     named, whole = identifiers(stated), folded(stated)
     days = {date_of(source.at).casefold() for source in job.sources}
-    lacking: dict[int, set[str]] = {}
-    for place, unit in enumerate(units):
-        keys = {key for key in stated_in(without_marked(unit.told)) - named - days if not states(whole, key)}
-        if keys:
-            lacking[place] = keys
-    while lacking:
-        best = max(lacking, key=lambda place: (len(lacking[place]) * _worth(units[place]), -place))
-        told = lacking.pop(best)
-        yield f"{SAID}{line_of([units[best]])}"
-        lacking = {place: left for place, keys in lacking.items() if (left := keys - told)}
-
-
-def _worth(unit: Unit) -> float:
-    """Of each thing that a statement has and the text has not."""
-    return _WORTH.get(unit.speaker, _OTHERS_WORTH) * unit.weight / (unit.tokens + _LINE_TOKENS)
+    keys = [stated_in(without_marked(unit.told)) - named - days for unit in units]
+    lacking = [{key for key in of_unit if not states(whole, key)} for of_unit in keys]
+    told = set[str]()
+    for place in in_order_of_worth(units):
+        if lacking[place] - told:
+            told |= lacking[place]
+            yield f"{SAID}{line_of([units[place]])}"
 
 
 def _is_understood(unit: Unit) -> bool:
