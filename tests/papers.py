@@ -16,4 +16,11 @@ def blocks_of(paper: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", paper.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
+def outputs_of(paper: Path) -> list[str]:
+    """The lines of what it says that a block of Python prints: the block marked `text` right behind it."""
+    text = paper.read_text(encoding="utf-8")
+    shown = re.findall(r"^```python\n(?:(?!```).*\n)*```\n+```text\n((?:(?!```).*\n)*)", text, re.MULTILINE)
+    return [line for block in shown for line in block.splitlines()]
+
+
 GUIDES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path != ELSEWHERE and blocks_of(path))

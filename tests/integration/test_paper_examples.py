@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from langchain_tiered_memory import TieredMemory
+from langchain_tiered_memory.models.embeddings import find_minilm
+from langchain_tiered_memory.models.token_counters import encoding_file
 from tests.answering import answered, with_encodings
 from tests.openai_server import OpenAIServer
-from tests.papers import GUIDES, README, blocks_of
+from tests.papers import GUIDES, README, blocks_of, outputs_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +56,19 @@ def comments_of(paper: Path) -> list[str]:
     return re.findall(r"^ *print\(.*\)  # ([A-Z0-9].+)$", "\n".join(blocks_of(paper)), re.MULTILINE)
 
 
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
+_FIGURE = re.compile(r"\d[\d,]*")
+
+
+def not_printed(paper: Path, printed: str) -> list[str]:
+    """What a paper says that its blocks print, and they did not: but for times, and for figures that files are
+    missing for, which a paper's are made with.
+    """
+    differs = _TIME if encoding_file("o200k_base") is not None and find_minilm() is not None else _FIGURE
+    lines = {differs.sub("#", line) for line in printed.splitlines()}
+    return [line for line in outputs_of(paper) if differs.sub("#", line) not in lines]
+
+
 @pytest.mark.filterwarnings("error:langchain_tiered_memory:DeprecationWarning")
 @each_guide
 def test_every_example_of_a_guide_runs_and_prints_what_its_comments_say(
@@ -67,6 +82,7 @@ def test_every_example_of_a_guide_runs_and_prints_what_its_comments_say(
     printed = capsys.readouterr().out
     assert "I do not know." not in printed, "what was said before is not in the request"
     assert [said for said in comments_of(paper) if said not in printed] == []
+    assert not_printed(paper, printed) == []
 
 
 @pytest.mark.filterwarnings("error:langchain_tiered_memory:DeprecationWarning")
@@ -77,12 +93,8 @@ def test_the_readme_runs_prints_what_it_says_and_keeps_the_answers(
     printed = capsys.readouterr().out
     assert len(comments_of(README)) == 3
     assert [said for said in comments_of(README) if said not in printed] == []
-    shown = re.search(
-        r"^```text\n(\d+ messages in .+?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    assert shown is not None
-    for line in shown[1].splitlines():
-        assert line in printed or line == "..." or re.fullmatch(r"\[[\d: -]+\]|203 messages in \d+ tokens", line), line
+    assert len(outputs_of(README)) > 5
+    assert not_printed(README, printed) == []
     assert {"What is my order number?", "What is my name?"} <= set(questions)
     assert [one.type for one in shared["stored"]] == ["human", "ai", "human", "ai"], (
         "graph and chain keep their answers"
