@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, is_dataclass
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 _WHOLE_ID = 12
 _SHORT_ID = 8
 """Characters: ids that are longer than the first are shown by their first few, as contexts name summaries."""
+_COMMANDS = {"rebuild_index": "reindex", "verify": "verify", "doctor": "doctor"}
+_VERB = re.compile(rf"`?\b({'|'.join(_COMMANDS)})\(\)`?")
 _SLOW = 10
 """Steps in a second below which a tenth matters."""
 _UNITS = ((1e-3, "µs", 1e6), (1.0, "ms", 1e3), (120.0, "s", 1.0))
@@ -73,7 +76,12 @@ def show(value: Shown, *, as_json: bool = False) -> None:
     if as_json:
         print_json(value)
     else:
-        out().print(Text(str(value).removeprefix(f"{type(value).__name__} ")), soft_wrap=True)
+        out().print(Text(for_a_shell(str(value).removeprefix(f"{type(value).__name__} "))), soft_wrap=True)
+
+
+def for_a_shell(told: str) -> str:
+    """What is told, with commands in the place of a memory's verbs."""
+    return _VERB.sub(lambda found: f"`tiered-memory {_COMMANDS[found[1]]}`", told)
 
 
 def tell(*blocks: Block) -> None:

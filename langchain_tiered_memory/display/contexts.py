@@ -58,7 +58,8 @@ def context(one: Context) -> Sheet:
         [(one_of.name, one_of.tokens, percent(one_of.tokens / one.max_tokens), shows(one_of)) for one_of in shown],
         colours=[COLOURS.get(section.name) or next(spare) for section in shown],
     )
-    notes = [f"needed {guard.used_tokens:,} tokens at first; the window leaves {guard.window.limit:,}"]
+    leaves = "" if guard.window.source == "budget" else f"; the window leaves {guard.window.limit:,}"
+    notes = [f"needed {guard.used_tokens:,} tokens at first{leaves}"]
     if guard.outcome.why:
         notes.append(f"{_named(guard.outcome.kind)}: {guard.outcome.why}")
     if guard.steps:

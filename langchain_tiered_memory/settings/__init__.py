@@ -173,6 +173,9 @@ class Settings(Frozen):
 PREFIX = "TIERED_MEMORY_"
 _INSIDE = "__"
 """Between a group and its setting."""
+_ALIKE, _MISSPELT = 0.6, 0.8
+"""How like a setting the name of a variable must be to be taken for one: with a group, as `difflib` has it; without
+one, more than any variable here that is no setting, such as the key file's (0.6)."""
 
 
 def settings_from_environment() -> Settings:
@@ -187,10 +190,15 @@ def settings_from_environment() -> Settings:
         if name.upper().startswith(PREFIX)
     }
     for name, top in tops.items():
-        if _INSIDE in name.upper().removeprefix(PREFIX) and top not in Settings.model_fields:
-            near = difflib.get_close_matches(top, Settings.model_fields, n=1)
+        if top in Settings.model_fields:
+            continue
+        is_grouped = _INSIDE in name.upper().removeprefix(PREFIX)
+        near = difflib.get_close_matches(
+            top, Settings.model_fields, n=1, **({} if is_grouped else {"cutoff": _MISSPELT})
+        )
+        if is_grouped or near:
             meant = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(Settings.model_fields)}"
-            msg = f"{name}: there is no group of settings {top!r}: {meant}"
+            msg = f"{name}: there is no {'group of settings' if is_grouped else 'setting'} {top!r}: {meant}"
             raise SettingsError(msg)
     names = [name for name, top in tops.items() if top in Settings.model_fields]
     if not names:

@@ -166,6 +166,15 @@ def test_a_database_can_be_inspected_down_to_its_messages(tmp_path: Path) -> Non
     assert message["id"] == "m0"
 
 
+def test_what_a_report_advises_is_a_command_and_no_verb_of_a_program(tmp_path: Path) -> None:
+    where = tmp_path / "memory.db"
+    with open_memory(where, token_counter=lambda text: len(text) + 1) as memory:
+        memory.session("s").add_messages([HumanMessage("The crane stands in hall 4.")])
+    shown = called("verify", str(where), "--no-embeddings")
+    assert "`tiered-memory reindex`" in " ".join(shown.stdout.split())
+    assert "()" not in shown.stdout
+
+
 def test_verify_tells_a_healthy_database_from_a_damaged_one(tmp_path: Path) -> None:
     db = database(tmp_path)
     healthy = called("verify", db, "--no-embeddings", "--json")

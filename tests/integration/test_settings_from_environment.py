@@ -29,7 +29,8 @@ def test_settings_that_are_passed_count_alone(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_such_variables_there_are_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIERED_MEMORY_MINILM_DIR", "/nowhere")
+    for name in ("MINILM_DIR", "DOWNLOAD", "KEY_FILE", "MODEL", "PATH", "TEST_POSTGRES"):
+        monkeypatch.setenv(f"TIERED_MEMORY_{name}", "/nowhere")
     assert settings_from_environment() == Settings()
 
 
@@ -39,6 +40,7 @@ def test_without_such_variables_there_are_the_defaults(monkeypatch: pytest.Monke
         ("TIERED_MEMORY_CONTEXT__MAX_TOKENS", "many", "max_tokens must be a valid integer, not 'many'"),
         ("TIERED_MEMORY_CONTEXT__MAX_TOKNS", "1", "did you mean 'max_tokens'?"),
         ("TIERED_MEMORY_CONTXT__MAX_TOKENS", "1", "did you mean 'context'?"),
+        ("TIERED_MEMORY_BUSY_SECOND", "60", "did you mean 'busy_seconds'?"),
         ("TIERED_MEMORY_BUSY_SECONDS", "-1", "busy_seconds must be greater than 0"),
         ("TIERED_MEMORY_PRICES", "cheap", "lists and mappings are written as JSON"),
         ("TIERED_MEMORY_CONDENSATION__STRATEGIES__FALLBACK", "x", "must be 'truncation' or 'error', not 'x'"),
