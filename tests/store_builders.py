@@ -161,11 +161,12 @@ def summarised(
     text: str = "a summary",
     facts: Sequence[Fact] = (),
     track: str = "main",
+    **changes: object,
 ) -> Summary:
     """A finished summary, as the store gives it back; of level 1 with the facts of its messages."""
     claimed = claim(store, ref, plan(level, *sources, **({"track": track} if level == 1 else {})))
     assert claimed is not None
-    assert store.tree.commit(ref, claimed, written(text, facts=tuple(facts)), owner="w", now=NOW)
+    assert store.tree.commit(ref, claimed, written(text, facts=tuple(facts), **changes), owner="w", now=NOW)
     return store.tree.by_id(ref, [claimed.id])[0]
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, selec
 
 from langchain_tiered_memory.context.outcome_store import cut_outcomes
 from langchain_tiered_memory.errors import StorageError
+from langchain_tiered_memory.forgetting.echoes import echoes, words_of, written_beside
 from langchain_tiered_memory.items.store import drop_items_of
 from langchain_tiered_memory.runs.checkpoint_store import drop_checkpoints_since
 from langchain_tiered_memory.runs.files.file_rows import forget_files
@@ -45,8 +46,10 @@ from langchain_tiered_memory.sql.schema import (
     unpacked,
 )
 from langchain_tiered_memory.summaries.facts.rows import (
+    drop_facts,
     drop_facts_of_messages,
     drop_facts_of_summaries,
+    drop_joined_beside,
     stated_by,
     told_elsewhere,
 )
@@ -125,19 +128,29 @@ class Removal(Room):
         return list(found.values())
 
     def carry_out(self, removal: int, target: int) -> None:
-        """Remove what a removal names of one session, and count it; nothing where somebody else has done it."""
+        """Remove what a removal names of one session, and count it; nothing where somebody else has done it.
+
+        What other texts may say of it goes with it, in other sessions of its user too: a view of theirs may have shown
+        it to who wrote their summaries.
+        """
         mine = and_(removal_targets.c.removal == removal, removal_targets.c.target == target)
         with self.database.write() as connection:
+            keys = _locked_with(connection, target)
             row = lock_session(connection, target)
             seqs = list(connection.scalars(select(removal_targets.c.seq).where(mine).order_by(removal_targets.c.seq)))
             if row is not None and seqs:
                 end = -seqs[0] if isinstance(seqs[0], int) else 0
-                before = _counts(connection, target)
+                before = _counts(connection, keys)
+                now = connection.scalar(select(removals.c.begun_at).where(removals.c.key == removal)) or 0.0
+                _break_off(connection, keys, now=now)
+                gone = _numbers_below(connection, target, end) if end > 0 else seqs
+                said = words_of(connection, target, gone)
                 if end > 0:
                     self._remove_up_to(connection, row, end)
                 else:
                     self._remove_messages(connection, row, seqs)
-                left = _counts(connection, target)
+                _remove_echoes(connection, keys, said, target=target, since=min(filter(_is_number, gone), default=0))
+                left = _counts(connection, keys)
                 counted = {name: removals.c[name] + before[name] - left[name] for name in _COUNTED}
                 connection.execute(update(removals).where(removals.c.key == removal).values(counted))
             connection.execute(delete(removal_targets).where(mine))
@@ -159,8 +172,8 @@ class Removal(Room):
     def _remove_messages(self, connection: Connection, row: RowMapping, seqs: Sequence[int]) -> None:
         """Remove messages with all that hangs on them.
 
-        That is their revisions, every summary above them with the facts that were read for it, all index rows, and the
-        files they touched, contents that are kept of these included.
+        That is their revisions, every summary above them, or that a call wrote which had read them, with the facts that
+        were read for it, all index rows, and the files they touched, contents that are kept of these included.
 
         What those summaries covered besides is free to be summarised again; calls that lost their results are open
         again. Checkpoints that were made when one of them was there go too, for they hold words of the view; outcomes
@@ -179,12 +192,11 @@ class Removal(Room):
 
     def _remove_up_to(self, connection: Connection, row: RowMapping, end: int) -> None:
         """Remove a session as it was when its next message would have got the number `end`."""
-        mine, newer = entries.c.session_key == row["key"], entries.c.seq.between(end, _HIGHEST)
-        if connection.scalar(select(entries.c.seq).where(mine, newer).limit(1)) is None:
+        newer = and_(entries.c.session_key == row["key"], entries.c.seq.between(end, _HIGHEST))
+        if connection.scalar(select(entries.c.seq).where(newer).limit(1)) is None:
             self._remove_session(connection, row)
             return
-        older = select(entries.c.seq).where(mine, ~newer).order_by(entries.c.seq)  # damaged numbers are among them
-        self._remove_messages(connection, row, connection.scalars(older).all())
+        self._remove_messages(connection, row, _numbers_below(connection, row["key"], end))
         _blank_what_is_older(connection, row["key"])
         connection.execute(delete(events).where(events.c.session_key == row["key"]))
 
@@ -220,13 +232,72 @@ class Removal(Room):
         return ()
 
 
-def _counts(connection: Connection, key: int) -> dict[str, int]:
-    """How many rows a session has of what a removal counts."""
-    counts = {
-        name: select(func.count()).select_from(table).where(table.c.session_key == key)
+def _locked_with(connection: Connection, target: int) -> list[int]:
+    """A session and the others of its user that do not go whole themselves, locked in their order."""
+    owner = connection.scalar(select(sessions.c.owner_digest).where(sessions.c.key == target))
+    if owner is None:
+        return [target]
+    targets = select(removal_targets.c.target).join(removals, removals.c.key == removal_targets.c.removal)
+    going = set(connection.scalars(targets.where(removals.c.finished_at.is_(None), removal_targets.c.seq < 0)))
+    theirs = select(sessions.c.key).where(sessions.c.owner_digest == owner).order_by(sessions.c.key)
+    return [one for one in connection.scalars(theirs.with_for_update()) if one == target or one not in going]
+
+
+def _is_number(seq: object) -> bool:
+    return type(seq) is int
+
+
+def _numbers_below(connection: Connection, key: int, end: int) -> list[int]:
+    """The numbers of a session's messages below one; damaged ones are among them."""
+    older = and_(entries.c.session_key == key, ~entries.c.seq.between(end, _HIGHEST))
+    return list(connection.scalars(select(entries.c.seq).where(older).order_by(entries.c.seq)))
+
+
+def _break_off(connection: Connection, keys: Sequence[int], *, now: float) -> None:
+    """Take their leases from whoever is writing summaries of these sessions: what they read may be about to go."""
+    for part in chunks(list(keys)):
+        held = and_(summaries.c.session_key.in_(part), summaries.c.lease_owner.is_not(None))
+        connection.execute(update(summaries).where(held).values(lease_owner=None, lease_until=None, retry_at=now))
+
+
+def _remove_echoes(
+    connection: Connection, keys: Sequence[int], said: frozenset[str], *, target: int, since: int
+) -> None:
+    """Remove what says still what the messages said that are gone from a session; what it stood for is free again.
+
+    So are checkpoints and outcomes that may have shown it: in the session itself none from before the message `since`.
+    """
+    found = echoes(connection, keys, said)
+    stood: dict[int, list[tuple[int, str | None]]] = {}
+    for part in chunks(ancestors(connection, found.summaries)):
+        columns = (summaries.c.session_key, summaries.c.first_seq, summaries.c.track)
+        for key, first, track in connection.execute(select(*columns).where(summaries.c.id.in_(part))):
+            stood.setdefault(key, []).append((first, track))
+    uproot(connection, found.summaries)
+    for key, ids in found.notes.items():
+        for part in chunks(ids):
+            query = select(facts.c.seq, facts.c.track).where(facts.c.session_key == key, facts.c.id.in_(part))
+            stood.setdefault(key, []).extend((seq, track) for seq, track in connection.execute(query))
+        drop_facts(connection, key, ids)
+    for key, places in stood.items():
+        oldest = max(min((first for first, _ in places), default=0), since if key == target else 0)
+        connection.execute(delete(plans).where(plans.c.session_key == key))
+        drop_checkpoints_since(connection, key, oldest, tracks={track for _, track in places if track is not None})
+        cut_outcomes(connection, key, since=oldest, message_ids=())
+    for key in keys:
+        if key != target:
+            advance_epoch(connection, key)  # no request that showed it is used any more
+
+
+def _counts(connection: Connection, keys: Sequence[int]) -> dict[str, int]:
+    """How many rows sessions have of what a removal counts."""
+    return {
+        name: sum(
+            connection.scalar(select(func.count()).select_from(table).where(table.c.session_key.in_(part))) or 0
+            for part in chunks(list(keys))
+        )
         for name, table in _COUNTED.items()
     }
-    return {name: int(connection.scalar(query) or 0) for name, query in counts.items()}
 
 
 def uproot(connection: Connection, summary_ids: Sequence[str]) -> None:
@@ -255,7 +326,8 @@ def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[in
     # Those of one summary are many: each is named once.
     above = list(dict.fromkeys(row.summary_id for row in found if row.summary_id is not None))
     told = told_elsewhere(connection, ref.key, seqs, stated_by(connection, ref.key, seqs))
-    uproot(connection, list(dict.fromkeys([*above, *told])))
+    drop_joined_beside(connection, ref.key, above)
+    uproot(connection, list(dict.fromkeys([*above, *told, *written_beside(connection, ref.key, above)])))
     drop_facts_of_messages(connection, ref.key, seqs)
     gone, terms = drop_passages(
         connection, and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(seqs))

@@ -71,13 +71,20 @@ class Checkpoints(Room):
     """Reads and writes checkpoints. Each method is one transaction."""
 
     def write(
-        self, ref: SessionRef, checkpoint: MemoryCheckpoint, *, keep: int, event: Event | None = None
-    ) -> MemoryCheckpoint:
+        self,
+        ref: SessionRef,
+        checkpoint: MemoryCheckpoint,
+        *,
+        keep: int,
+        event: Event | None = None,
+        epoch: int | None = None,
+    ) -> MemoryCheckpoint | None:
         """Keep a checkpoint, and of its session's the `keep` newest of each kind. Returns it with its id and digest.
 
         Those of a track alone are counted by themselves: they neither displace the session's nor stand for them.
 
-        `event` is written down with it.
+        `event` is written down with it. Where the session has another `epoch` by now, something that it shows may have
+        been forgotten: nothing is written then, and `None` returned.
         """
         named = dataclasses.replace(checkpoint, id=checkpoint.id or uuid.uuid4().hex)
         stored = {"v": _VERSION} | _written(named, _FORM)
@@ -85,6 +92,9 @@ class Checkpoints(Room):
         digest = hashlib.sha256(said).hexdigest()
         payload = zlib.compress(said, _LEVEL)
         with self.database.write() as connection:
+            session = locked_session(connection, ref)
+            if epoch is not None and session["epoch"] != epoch:
+                return None
             locked_run(connection, ref, named.at)
             connection.execute(
                 insert(checkpoints).values(session_key=ref.key, payload=payload, **_copied(named, digest))

@@ -125,7 +125,19 @@ def checkpoint(
         last_seq=state.last_seq,
     )
     keep = runtime.settings.checkpoints.keep
-    kept = runtime.store.checkpoints.write(ref, made, keep=keep, event=event)
+    kept = runtime.store.checkpoints.write(ref, made, keep=keep, event=event, epoch=ref.epoch)
+    if kept is None:
+        # Somebody edited or forgot something meanwhile: what there is now is saved, not what a model was given.
+        return checkpoint(
+            runtime,
+            session_id,
+            track=track,
+            reasons=reasons,
+            project=given,
+            langgraph_checkpoint_id=langgraph_checkpoint_id,
+            alone=alone,
+            figures=figures,
+        )
     deliver(runtime, event)
     runtime.view_cache.keep_recalled(ref.key, f"given:{only}", made.id, json.dumps(given))
     return kept

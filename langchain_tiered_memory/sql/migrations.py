@@ -159,6 +159,7 @@ STEPS: tuple[tuple[str, Step | None], ...] = (
     ("across sessions", None),
     ("verdicts", None),
     ("joined notes", None),
+    ("written beside", None),
 )
 """Name and step, oldest first; `None` for a step that only added what `_complete` reads from the present schema."""
 

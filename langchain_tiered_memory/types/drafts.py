@@ -114,6 +114,8 @@ class Written:
     """Fingerprint of what counted its tokens; empty where nobody says."""
     taken_up: tuple[str, ...] = ()
     """Above level 1: ids of facts that this text states."""
+    beside: tuple[str, ...] = ()
+    """Ids of the other summaries that the same call wrote, so that it read what those stand for as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

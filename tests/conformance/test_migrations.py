@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.migrates
 ASSETS = Path(__file__).parents[1] / "assets"
-KEPT = sorted(ASSETS.glob("schema_*.sqlite"))
+KEPT = sorted(ASSETS.glob("schema_*.sqlite"), key=lambda path: int(path.stem.removeprefix("schema_")))
 
 
 def build_kept_file(path: Path) -> None:

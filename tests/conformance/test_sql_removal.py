@@ -12,6 +12,7 @@ from sqlalchemy import select, text
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript.outbox import write_down
 from langchain_tiered_memory.types.drafts import FileTouch, Incoming, Removed
 from langchain_tiered_memory.types.outcomes import OutcomeKind
@@ -55,6 +56,56 @@ def test_a_removed_message_takes_all_above_it_and_frees_its_siblings(store: SqlS
     assert [one.seq for one in store.tree.waiting_entries(ref, track="main", limit=9)] == [2, 7, 8]
     assert ids(store.tree.waiting_summaries(ref, level=1, limit=9)) == [two.id, three.id]
     assert claim(store, ref, plan(2, two, three)) is not None
+
+
+def test_what_a_call_wrote_that_read_a_message_goes_with_it_and_of_older_texts_what_may_have_been(
+    store: SqlStore,
+) -> None:
+    ref = session_with(store, 60)
+    found = [summarised(store, ref, 1, n, n + 1, beside=("other",)) for n in range(1, 60, 2)]
+    beside = summarised(store, ref, 2, *found[3:5], beside=(found[0].id,))
+    forget_messages(store, ref, ["m1"])
+    left = ids(store.tree.all(ref))
+    assert left == ids(found[1:])
+    assert beside.id not in left
+    with store.database.write() as connection:
+        connection.execute(schema.summaries.update().values(beside=None))
+    by_rules = store.tree.by_id(ref, [found[20].id])[0]
+    with store.database.write() as connection:
+        mine = schema.summaries.c.id == by_rules.id
+        connection.execute(schema.summaries.update().where(mine).values(model="extractive"))
+    forget_messages(store, ref, ["m31"])
+    assert ids(store.tree.all(ref)) == ids([*found[1:4], found[20], *found[28:]])
+
+
+@pytest.mark.parametrize(
+    ("told", "goes"),
+    [
+        ("Ann lives in Oslo.", False),
+        ("Bea was named.", True),
+        ("Ann has the flu.", True),
+        ("Ann is here. It is the flu season.", False),
+        ("## Decisions\nThe 3 of 14 Nov 2023.", False),
+        ("Vault 4,711 was opened.", True),
+    ],
+)
+def test_what_only_forgotten_messages_say_together_goes_from_other_texts(
+    store: SqlStore,
+    told: str,
+    goes: bool,  # noqa: FBT001
+) -> None:
+    said = [
+        "Ann lives in Oslo",
+        "the flu is about",
+        "Ann has the flu, Bea says; 3 decisions on 14 Nov, vault 4711",
+        "x",
+    ]
+    items = [incoming(text, f"m{n}", terms=" ".join(analyse(text))) for n, text in enumerate(said, 1)]
+    ref = append(store, "s", *items).ref
+    other = summarised(store, ref, 1, 4, text=told)
+    forget_messages(store, ref, ["m3"])
+    assert (ids(store.tree.all(ref)) == []) is goes
+    assert goes or store.tree.all(ref)[0].id == other.id
 
 
 def test_a_message_is_removed_from_the_track_that_is_meant_and_stays_on_others(store: SqlStore) -> None:

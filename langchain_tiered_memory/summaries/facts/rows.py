@@ -17,7 +17,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, or_, select, u
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.rows import from_json, insert_all
+from langchain_tiered_memory.sql.rows import from_json, insert_all, names_to_json
 from langchain_tiered_memory.sql.schema import beside_index, entries, packed, storable, unpacked
 from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.summaries.facts.supersession import near, standing, words_to_seek
@@ -78,8 +78,11 @@ def write_facts(connection: Connection, key: int, summary_id: str, found: Sequen
         stand_anew(connection, key, after=newest if is_behind else None)
 
 
-def write_joining(connection: Connection, key: int, joining: Sequence[Fact]) -> int:
-    """Add notes that join others, under the summary of the newest, where all hold; how many are joined."""
+def write_joining(connection: Connection, key: int, joining: Sequence[Fact], *, beside: Sequence[str] = ()) -> int:
+    """Add notes that join others, under the summary of the newest, where all hold; how many are joined.
+
+    `beside` are the summaries that the same call wrote.
+    """
     held = and_(table.c.session_key == key, table.c.status == "active")
     values: list[dict[str, Any]] = []
     joined = 0
@@ -87,7 +90,7 @@ def write_joining(connection: Connection, key: int, joining: Sequence[Fact]) -> 
         query = select(table.c.summary_id).where(held, table.c.id.in_(fact.joins)).order_by(table.c.seq, table.c.id)
         hosts = connection.scalars(query).all()
         if len(hosts) == len(fact.joins):
-            values.append(_values(key, hosts[-1], fact, least_mentions=1))
+            values.append(_values(key, hosts[-1], fact, least_mentions=1) | {"beside": names_to_json(beside)})
             joined += len(hosts)
     insert_all(connection, table, values)
     if values:
@@ -103,16 +106,12 @@ def drop_facts_of_summaries(connection: Connection, summary_ids: Sequence[str]) 
         for key, fact in connection.execute(query):
             found.setdefault(key, []).append(fact)
     for key, ids in found.items():
-        _remove(connection, key, ids)
-        stand_anew(connection, key)
+        drop_facts(connection, key, ids)
 
 
 def drop_facts_of_messages(connection: Connection, key: int, seqs: Sequence[int]) -> None:
     """Remove the facts that any of these messages states, alone or with others."""
-    ids = stated_by(connection, key, seqs)
-    if ids:
-        _remove(connection, key, ids)
-        stand_anew(connection, key)
+    drop_facts(connection, key, stated_by(connection, key, seqs))
 
 
 def stated_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str]:
@@ -126,7 +125,7 @@ def stated_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str
         for some in chunks(owners):
             beside = select(table.c.id, table.c.sources).where(table.c.summary_id.in_(some))
             found = connection.execute(beside.where(beside_index(table.c.session_key) == key))
-            ids |= dict.fromkeys(row.id for row in found if not wanted.isdisjoint(_listed(row.sources, int)))
+            ids |= dict.fromkeys(row.id for row in found if not wanted.isdisjoint(listed(row.sources, int)))
     return list(ids)
 
 
@@ -141,10 +140,29 @@ def told_elsewhere(connection: Connection, key: int, seqs: Sequence[int], fact_i
         dict.fromkeys(
             row.summary_id
             for row in connection.execute(select(table.c.summary_id, table.c.instead_of, table.c.ends).where(naming))
-            if not wanted.isdisjoint(_listed(row.instead_of, int))
-            or any(one.startswith(begin) for begin in _listed(row.ends, str) for one in fact_ids)
+            if not wanted.isdisjoint(listed(row.instead_of, int))
+            or any(one.startswith(begin) for begin in listed(row.ends, str) for one in fact_ids)
         )
     )
+
+
+def drop_joined_beside(connection: Connection, key: int, summary_ids: Sequence[str]) -> None:
+    """Remove the notes that a model joined in one call with any of these summaries, or nobody knows with which."""
+    wanted = frozenset(summary_ids)
+    joining = select(table.c.id, table.c.beside).where(table.c.session_key == key, ~IS_READ)
+    found = connection.execute(joining).all() if wanted else ()
+    drop_facts(
+        connection,
+        key,
+        [row.id for row in found if row.beside is None or not wanted.isdisjoint(listed(row.beside, str))],
+    )
+
+
+def drop_facts(connection: Connection, key: int, ids: Sequence[str]) -> None:
+    """Remove facts of a session by their ids, and what joins one of them."""
+    if ids:
+        _remove(connection, key, ids)
+        stand_anew(connection, key)
 
 
 def take_up(connection: Connection, key: int, ids: Iterable[str]) -> None:
@@ -194,11 +212,11 @@ def _concerned(connection: Connection, key: int, after: int) -> list[Fact]:
             older = older.where(or_(*(table.c.subject.contains(word, autoescape=True) for word in sorted(words))))
         before += connection.execute(older).all()
     beside = near(new, before)
-    named = frozenset(seq for one in new for seq in _listed(one.instead_of, int))
+    named = frozenset(seq for one in new for seq in listed(one.instead_of, int))
     of_named: list[str] = []
     for part in chunks(sorted(named)):
         of_named += connection.scalars(select(table.c.id).where(table.c.session_key == key, table.c.seq.in_(part)))
-    for part in chunks(sorted({begin for one in new for begin in _listed(one.ends, str)})):
+    for part in chunks(sorted({begin for one in new for begin in listed(one.ends, str)})):
         begins = or_(*(table.c.id.startswith(begin, autoescape=True) for begin in part))
         of_named += connection.scalars(select(table.c.id).where(table.c.session_key == key, begins))
     return facts_with(connection, key, list(dict.fromkeys([*of_named, *(one.id for one in (*beside, *new))])))
@@ -229,10 +247,11 @@ def _remove(connection: Connection, key: int, ids: Sequence[str], *, again: Coll
         lost = set(gone).difference(again)
         joining = select(table.c.id, table.c.joins).where(table.c.session_key == key, ~IS_READ) if lost else None
         found = connection.execute(joining).all() if joining is not None else ()
-        gone = [row.id for row in found if not lost.isdisjoint(_listed(row.joins, str))]
+        gone = [row.id for row in found if not lost.isdisjoint(listed(row.joins, str))]
 
 
-def _listed(column: object, kind: type[Listed]) -> list[Listed]:
+def listed(column: object, kind: type[Listed]) -> list[Listed]:
+    """What a column lists of this kind; nothing of one that is empty or damaged."""
     try:
         return [one for one in json.loads(str(column)) if isinstance(one, kind)]
     except (ValueError, TypeError):

@@ -289,12 +289,23 @@ class FactStore(Room):
                 advance_epoch(connection, ref.key)
             return True
 
-    def join(self, ref: SessionRef, joining: Sequence[Fact]) -> int:
-        """Store notes that join others, of which all still hold. Returns how many are joined."""
+    def join(
+        self, ref: SessionRef, joining: Sequence[Fact], *, shown: Sequence[str] = (), beside: Sequence[str] = ()
+    ) -> int:
+        """Store notes that join others, of which all still hold. Returns how many are joined.
+
+        Nothing is stored where one of the notes that their writer was `shown`, or one of the summaries that it wrote
+        `beside` them, is gone: its words may be among theirs.
+        """
         with self.database.write() as connection:
             if lock_session(connection, ref.key) is None:
                 return 0
-            return rows.write_joining(connection, ref.key, joining)
+            for column, read in ((table.c.id, shown), (summaries.c.id, beside)):
+                mine = column.table.c.session_key == ref.key
+                parts = (select(func.count()).where(mine, column.in_(part)) for part in chunks(list(read)))
+                if sum(connection.scalar(query) or 0 for query in parts) < len(read):
+                    return 0
+            return rows.write_joining(connection, ref.key, joining, beside=beside)
 
     def read_summaries(self, ref: SessionRef) -> frozenset[str]:
         """The finished level-1 summaries whose facts were read as they are read now."""

@@ -350,9 +350,11 @@ def _written(
             continue
         if commit(runtime, ref, now, condensed, follows=places):
             done.add(summary.id)
+        else:
+            joins = ""  # what the call read may have been forgotten meanwhile
         seen.add(summary.id)
         yield from stop_point()
-    join_notes(runtime, ref, review, joins, track=track)
+    join_notes(runtime, ref, review, joins, track=track, beside=tuple(places))
     return len(done)
 
 

@@ -77,13 +77,25 @@ def review_of(runtime: Runtime, ref: SessionRef, jobs: Sequence[CondenseJob], *,
     )
 
 
-def join_notes(runtime: Runtime, ref: SessionRef, review: CondenseJob | None, answer: str, *, track: str) -> None:
-    """Store what the answer to a review joins, where there was one; what changed since it was asked for stays."""
+def join_notes(
+    runtime: Runtime,
+    ref: SessionRef,
+    review: CondenseJob | None,
+    answer: str,
+    *,
+    track: str,
+    beside: tuple[str, ...],
+) -> None:
+    """Store what the answer to a review joins, where there was one; what changed since it was asked for stays.
+
+    `beside` are the summaries that the same call wrote.
+    """
     if review is None or not answer:
         return
     runtime.view_cache.reviewed.put((ref.key, track), max(one.seq for one in review.kept))
     found = joining(answer, review.kept)
-    joined = runtime.store.facts.join(ref, found) if found else 0
+    shown = [one.id for one in review.kept]
+    joined = runtime.store.facts.join(ref, found, shown=shown, beside=beside) if found else 0
     if joined:
         said = f"{joined} notes, of {len(review.kept)} that have no room in the list, are said in {len(found)}"
         runtime.report(EventName.NOTES_JOINED, said, session_id=ref.session_id, joined=joined, notes=len(review.kept))

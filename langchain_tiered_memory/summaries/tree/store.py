@@ -238,6 +238,7 @@ class Tree(TreeReads):
                     "kept_identifiers": written.kept_identifiers,
                     "information_loss": written.information_loss,
                     "from_tools": written.from_tools,
+                    "beside": names_to_json(written.beside),
                     **{f"more_{name}": count for name, count in asdict(written.spent).items()},
                     "created_at": now,
                     **_GIVEN_BACK,

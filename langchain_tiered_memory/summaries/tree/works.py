@@ -134,9 +134,13 @@ def given_back(runtime: Runtime, *summaries: Summary, without: Collection[str] =
 def commit(
     runtime: Runtime, ref: SessionRef, work: Work, condensed: Condensed, *, follows: Collection[str] = ()
 ) -> bool:
-    """Make a text count, and tell of it; `False` where the lease was lost. `follows` is as for `Tree.commit`."""
+    """Make a text count, and tell of it; `False` where the lease was lost.
+
+    `follows`, the summaries that are written together, is as for `Tree.commit`.
+    """
     summary = work.summary
-    written = replace(_written(runtime, work.job, condensed), from_tools=work.from_tools)
+    beside = tuple(one for one in follows if one != summary.id)
+    written = replace(_written(runtime, work.job, condensed), from_tools=work.from_tools, beside=beside)
     if condensed.degraded:
         _tell_stand_in(runtime, ref, summary, condensed.model, error=condensed.error, cause=condensed.reason)
         written = replace(written, retry_at=runtime.now() + _wait_seconds(runtime, summary))

@@ -1,0 +1,213 @@
+"""What a model wrote that may say what forgotten messages said, though it does not stand for them.
+
+A summary stands for its messages, and its writer has read more than these: the other stretches of its call, notes of
+earlier messages, summaries below and beside it, an agent's whole request. Two rules find what it may have told of that:
+
+- What one call wrote together read the same, and may say it in any words. Each text names the summaries that were
+  written with it (`beside`), so none is missed; of a text from before that was kept, those of its reach count.
+- Anything else that forgotten messages said has reached a text by their words. A sentence is an echo of them where it
+  says something that they say, that nothing which the text stands for says, and that none of the messages which are
+  left says either: a word alone, or several words together. What is in everybody's mouth is no such word.
+
+The texts of rules quote what they stand for, and are held against it like any other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, get_args
+
+from sqlalchemy import Connection, select
+
+from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.messages.message_text import text_of
+from langchain_tiered_memory.sql.schema import entries, facts, passages, revisions, sessions, summaries, unpacked
+from langchain_tiered_memory.summaries import marks
+from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS
+from langchain_tiered_memory.summaries.facts.rows import IS_READ, listed
+from langchain_tiered_memory.summaries.rendering import day
+from langchain_tiered_memory.summaries.tree.condense import MOST
+from langchain_tiered_memory.summaries.writers.sections import FORMS
+from langchain_tiered_memory.text.lexicon import FUNCTION_WORDS
+from langchain_tiered_memory.text.sentences import sentences
+from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.types.records import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+_DAY_SECONDS = 86_400
+_OURS = (
+    *(section.heading for form in FORMS.values() for section in form),
+    *(marks.STILL_OPEN, marks.NOT_ANSWERED, marks.WAITING, marks.TOOL_SAID, marks.CORRECTED, marks.KEEP_MARK),
+    *(marks.NOTE, marks.CODE, marks.OPEN, marks.REQUESTED, "Answer Reply asked talked about used"),
+    *get_args(Role),
+)
+"""What stands in summaries whatever they tell."""
+_TELLS_NOTHING = COMMON_TERMS.union(
+    analyse(" ".join(_OURS)), *(analyse(" ".join(words)) for words in FUNCTION_WORDS.values())
+)
+
+
+def telling(text: object) -> frozenset[str]:
+    """The words of a text that tell something: no common ones, no single figures or letters."""
+    found = frozenset(analyse(text if isinstance(text, str) else "")) - _TELLS_NOTHING
+    return frozenset(one for one in found if len(one) > 1 or not one.isascii())
+
+
+def words_of(connection: Connection, key: int, seqs: Sequence[int]) -> frozenset[str]:
+    """What messages of a session say that tells something, in each wording that they had."""
+    found: set[str] = set()
+    for part in chunks(list(seqs)):
+        mine = (entries.c.session_key == key, entries.c.seq.in_(part))
+        for text, name in connection.execute(select(entries.c.text, entries.c.name).where(*mine)):
+            found |= telling(text) | _named(name)
+        former = select(revisions.c.payload).where(revisions.c.session_key == key, revisions.c.seq.in_(part))
+        for payload in connection.scalars(former):
+            found |= telling(_said_in(payload))
+    return frozenset(found)
+
+
+def _named(name: object) -> frozenset[str]:
+    return telling(unpacked(name)) if isinstance(name, str) else frozenset()
+
+
+def _number(value: object) -> float:
+    """A number of a column; 0 for what damage put there."""
+    return value if isinstance(value, int | float) and math.isfinite(value) else 0
+
+
+def _said_in(payload: str) -> str:
+    try:
+        return text_of(decode(payload))
+    except UnknownMessageError:
+        return str(payload)  # damaged: its words stand in it somewhere
+
+
+def written_beside(connection: Connection, key: int, summary_ids: Sequence[str]) -> list[str]:
+    """The summaries of a session that a model wrote in one call with any of these."""
+    wanted = frozenset(summary_ids)
+    columns = ("first_seq", "id", "level", "track", "beside", "model", "by_rules")
+    query = select(*(summaries.c[name] for name in columns)).where(summaries.c.session_key == key)
+    found: dict[str, None] = {}
+    unsaid: dict[str, list[str]] = defaultdict(list)
+    for row in sorted(connection.execute(query), key=lambda row: _number(row.first_seq)):
+        if row.beside is not None:
+            if not wanted.isdisjoint(listed(row.beside, str)):
+                found[row.id] = None
+        elif row.level == 1 and not row.by_rules and row.model not in (None, marks.RULES):
+            unsaid[row.track].append(row.id)
+    for ids in unsaid.values():
+        # From before it was kept: a call wrote so many, one behind the other.
+        for place in (place for place, one in enumerate(ids) if one in wanted):
+            found |= dict.fromkeys(ids[max(place - MOST + 1, 0) : place + MOST])
+    return [one for one in found if one not in wanted]
+
+
+@dataclass(slots=True)
+class Echoes:
+    """Texts of some sessions that say what only forgotten messages said."""
+
+    summaries: list[str] = field(default_factory=list)
+    """Ids of summaries."""
+    notes: dict[int, list[str]] = field(default_factory=dict)
+    """Ids of facts that join others and say it, by the key of their session."""
+
+
+def echoes(connection: Connection, keys: Sequence[int], said: frozenset[str]) -> Echoes:
+    """What of these sessions, from which the messages that said this are gone, says it still.
+
+    One pass over their messages, by the terms that the index has of them, and one over all that is derived.
+    """
+    for part in chunks(list(keys)):
+        said = said.difference(
+            *map(_named, connection.scalars(select(sessions.c.title).where(sessions.c.key.in_(part))))
+        )
+    if not said:
+        return Echoes()
+    heard: list[frozenset[str]] = []
+    doubtful: list[tuple[int, str, bool, frozenset[str]]] = []
+    for key in keys:
+        messages = _messages(connection, key, said)
+        heard += messages.values()
+        doubtful += _doubtful(connection, key, said, messages)
+    having: dict[str, set[int]] = {one: set() for *_, words in doubtful for one in words}
+    for place, words in enumerate(heard):
+        for one in having.keys() & words:
+            having[one].add(place)
+    found = Echoes()
+    for key, name, is_note, words in doubtful:
+        if set.intersection(*(having[one] for one in words)):
+            continue  # a message that is left says so
+        if is_note:
+            found.notes.setdefault(key, []).append(name)
+        else:
+            found.summaries.append(name)
+    found.summaries = list(dict.fromkeys(found.summaries))
+    return found
+
+
+def _messages(connection: Connection, key: int, said: frozenset[str]) -> dict[int, frozenset[str]]:
+    """Which of some words each message of a session says, those that say none left out."""
+    found: dict[int, frozenset[str]] = {}
+    mine = (passages.c.session_key == key, passages.c.level == 0)
+    for seq, terms in connection.execute(select(passages.c.seq, passages.c.terms).where(*mine)):
+        words = said.intersection(terms.split()) if isinstance(terms, str) else frozenset()
+        if words:
+            found[seq] = found.get(seq, frozenset()) | words
+    named = select(entries.c.seq, entries.c.name).where(entries.c.session_key == key, entries.c.name.is_not(None))
+    for seq, name in connection.execute(named):
+        words = said & _named(name)
+        if words:
+            found[seq] = found.get(seq, frozenset()) | words
+    return found
+
+
+def _doubtful(
+    connection: Connection, key: int, said: frozenset[str], messages: Mapping[int, frozenset[str]]
+) -> Iterator[tuple[int, str, bool, frozenset[str]]]:
+    """Words of forgotten messages in what is derived that nothing which it stands for says, nor the days of that.
+
+    Each with the session's key, the id of a summary, or of a note that joins others, which of the two it is, and the
+    words that it says together.
+    """
+    own: dict[str, set[str]] = defaultdict(set)
+    days: dict[int, frozenset[str]] = {}
+    by_day: dict[int, frozenset[str]] = {}
+    columns = (entries.c.seq, entries.c.at, entries.c.summary_id)
+    for seq, at, above in connection.execute(select(*columns).where(entries.c.session_key == key)):
+        number = int(_number(at) // _DAY_SECONDS)
+        if number not in by_day:
+            by_day[number] = said & telling(f"{marks.date_of(number * _DAY_SECONDS)} {day(number * _DAY_SECONDS)}")
+        days[seq] = by_day[number]
+        if above is not None:
+            own[above] |= messages.get(seq, frozenset()) | days[seq]
+    names = ("level", "id", "parent_id", "text", "error", "verdict_note")
+    query = select(*(summaries.c[name] for name in names)).where(summaries.c.session_key == key)
+    for row in sorted(connection.execute(query), key=lambda row: _number(row.level)):
+        if row.parent_id is not None:
+            own[row.parent_id] |= own[row.id]
+        for words in _together((row.text, row.error, row.verdict_note), said - own[row.id]):
+            yield key, row.id, False, words
+    # Other facts are read in those texts and in the messages below them, and say nothing else.
+    joining = select(*(facts.c[name] for name in ("id", "sources", "text", "subject", "value")))
+    for row in connection.execute(joining.where(facts.c.session_key == key, ~IS_READ)):
+        of = [messages.get(seq, frozenset()) | days.get(seq, frozenset()) for seq in listed(row.sources, int)]
+        for words in _together((row.text, row.subject, row.value), said.difference(*of)):
+            yield key, row.id, True, words
+
+
+def _together(texts: Iterable[object], unsaid: frozenset[str]) -> Iterator[frozenset[str]]:
+    """Those of some words that texts say: each by itself, and those of a sentence."""
+    for text in texts:
+        if not isinstance(text, str):
+            continue
+        told = marks.without_instead(text)
+        words = unsaid & telling(told)
+        yield from (frozenset({one}) for one in words)
+        if len(words) > 1:
+            yield from (both for one in sentences(told) if len(both := words & telling(one)) > 1)
