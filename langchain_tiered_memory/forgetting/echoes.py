@@ -182,7 +182,7 @@ def _doubtful(
     for seq, at, above in connection.execute(select(*columns).where(entries.c.session_key == key)):
         number = int(_number(at) // _DAY_SECONDS)
         if number not in by_day:
-            by_day[number] = said & telling(f"{marks.date_of(number * _DAY_SECONDS)} {day(number * _DAY_SECONDS)}")
+            by_day[number] = said & _told_day(number * _DAY_SECONDS)
         days[seq] = by_day[number]
         if above is not None:
             own[above] |= messages.get(seq, frozenset()) | days[seq]
@@ -211,3 +211,11 @@ def _together(texts: Iterable[object], unsaid: frozenset[str]) -> Iterator[froze
         yield from (frozenset({one}) for one in words)
         if len(words) > 1:
             yield from (both for one in sentences(told) if len(both := words & telling(one)) > 1)
+
+
+def _told_day(at: float) -> frozenset[str]:
+    """A day as it is told beside what was said on it."""
+    try:
+        return telling(f"{marks.date_of(at)} {day(at)}")
+    except (OverflowError, OSError, ValueError):
+        return frozenset()  # no day that there is: damage put it there
