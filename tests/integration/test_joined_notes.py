@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+from langchain_tiered_memory.context.view_cache import ViewCache
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.summaries.facts.joining import joining as joining_of
+from langchain_tiered_memory.summaries.tree.reviews import review_of
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
+from langchain_tiered_memory.types.records import DEFAULT_TRACK
 from tests.call_styles import CALL_STYLES, told
+from tests.engine_builders import job
 from tests.memory_builders import open_memory, quick_settings
 
 if TYPE_CHECKING:
@@ -40,7 +46,7 @@ def joining(messages: Sequence[BaseMessage]) -> str:
             was = [(place, note) for place, note in kept if line == MOVED and "boat 2 " in note]
             mark = f"[instead of {was[0][0]}] [keep] " if was else "[keep] "
             lines.append(f"- {mark}{line}{f' Before: {was[0][1]}.' if was else ''}")
-        return "\n".join(lines) or "- Boats were moored."
+        return "\n".join(lines or [f"- {line}" for line in SAID.findall(prompt)]) or "- Boats were moored."
 
     given = in_parts(messages, write) or write(text)
     for number in REVIEW.findall(text):
@@ -147,3 +153,58 @@ def test_what_replaces_a_forgotten_message_in_a_note_is_written_anew(call_style:
         left = [*told(call_style, session.tree).summaries, *told(call_style, session.facts, k=999, superseded=True)]
         assert not any("lantern" in one.text for one in left)
         assert told(call_style, memory.verify).healthy
+
+
+@both
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("", "it is empty"),
+        ("- Boats are at sea.", "none of its 1 lines names notes that it joins"),
+        ("- [instead of 1 2] [keep] Zebras graze.", "none of its 1 lines says in fewer words what the notes say"),
+    ],
+)
+def test_an_answer_that_joins_nothing_is_told_with_the_reason_and_not_asked_for_at_once_again(
+    call_style: CallStyle, line: str, why: str
+) -> None:
+    def useless(messages: Sequence[BaseMessage]) -> str:
+        own = joining(messages)
+        for number in REVIEW.findall(str(messages[-1].text)):
+            own = f"{own.partition(f'<summary {number}>')[0]}<summary {number}>\n{line}\n</summary>"
+        return own
+
+    model = ScriptedModel(answers=useless)
+    with opened(model) as memory:
+        heard: list[str] = []
+        memory.subscribe(lambda event: heard.append(event.reason) if event.name == EventName.ANSWER_REFUSED else None)
+        session = moored(call_style, memory)
+        asked = reviews(model)
+        assert asked == sum(why in reason for reason in heard) > 0
+        told(call_style, session.add_messages, boats(60, 60))
+        told(call_style, session.context, "", max_tokens=BUDGET)
+        told(call_style, session.flush)
+        assert reviews(model) == asked, "one note more is no reason"
+
+
+def test_who_does_not_remember_the_last_review_asks_for_nothing_that_was_joined() -> None:
+    with opened(ScriptedModel(answers=joining)) as memory:
+        session = moored("sync", memory)
+        runtime = replace(session.core.engine.runtime, view_cache=ViewCache())  # as a process that begins anew
+        ref = runtime.store.transcript.find("s")
+        assert ref is not None
+        now = replace(job(), sources=(replace(job().sources[0], seq=999),))
+
+        def is_asked_for() -> bool:
+            return review_of(runtime, ref, [now], track=DEFAULT_TRACK) is not None
+
+        notes = runtime.store.facts.lasting(ref, before=999, track=DEFAULT_TRACK, limit=999)
+        runtime.view_cache.note_list_room(ref.key, DEFAULT_TRACK, sum(len(one.text) for one in notes) // 12)
+        assert is_asked_for()
+        last = [place for place, one in enumerate(notes, 1) if "48" in one.text or "47" in one.text]
+        said = f"- [instead of {' '.join(map(str, last))}] [keep] Moorings of boats 47, 48: 470, 480"
+        assert runtime.store.facts.join(ref, joining_of(said, notes)) == len(last)
+        assert not is_asked_for()
+
+
+def reviews(model: ScriptedModel) -> int:
+    return sum(1 for prompt in model.prompts if REVIEW.search(str(prompt[-1].text)))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.facts.joining import joining
 from langchain_tiered_memory.summaries.facts.listing import line_of
+from langchain_tiered_memory.summaries.marks import instead_of
 from langchain_tiered_memory.summaries.prompts.building import WORDS_PER_TOKEN
 from langchain_tiered_memory.summaries.tree.works import LINE_TOKENS, LOOKED_AT
 from langchain_tiered_memory.summaries.writers.jobs import NOTES
@@ -44,7 +45,9 @@ def review_of(runtime: Runtime, ref: SessionRef, jobs: Sequence[CondenseJob], *,
     notes = runtime.store.facts.lasting(ref, before=min(seqs), track=track, limit=LOOKED_AT)
     notes.sort(key=lambda one: (one.seq, one.id))
     sizes = [runtime.counter.count_text(line_of(one)) + LINE_TOKENS for one in notes]
-    last = runtime.view_cache.reviewed.get((ref.key, track)) or 0
+    # What was joined stands where it was: a process that begins anew does not ask for all of it again.
+    joined = max((one.seq for one in notes if one.joins), default=0)
+    last = max(runtime.view_cache.reviewed.get((ref.key, track)) or 0, joined)
     new = sum(size for one, size in zip(notes, sizes, strict=True) if one.seq > last)
     total = sum(sizes)
     if total <= room or new < _NEW * room:
@@ -86,11 +89,12 @@ def join_notes(
     track: str,
     beside: tuple[str, ...],
 ) -> None:
-    """Store what the answer to a review joins, where there was one; what changed since it was asked for stays.
+    """Store what the answer to a review joins, and tell of it; what changed since it was asked for stays.
 
+    Where there is nothing to store, that is told with the reason. It is not asked for again before there are new notes.
     `beside` are the summaries that the same call wrote.
     """
-    if review is None or not answer:
+    if review is None:
         return
     runtime.view_cache.reviewed.put((ref.key, track), max(one.seq for one in review.kept))
     found = joining(answer, review.kept)
@@ -99,3 +103,13 @@ def join_notes(
     if joined:
         said = f"{joined} notes, of {len(review.kept)} that have no room in the list, are said in {len(found)}"
         runtime.report(EventName.NOTES_JOINED, said, session_id=ref.session_id, joined=joined, notes=len(review.kept))
+        return
+    lines = [line for line in answer.splitlines() if line.strip()]
+    if found:
+        why = "what it joins was changed meanwhile"
+    elif any(map(instead_of, lines)):
+        why = f"none of its {len(lines)} lines says in fewer words what the notes say that it names"
+    else:
+        why = f"none of its {len(lines)} lines names notes that it joins" if lines else "it is empty"
+    said = f"the answer joins none of {len(review.kept)} notes that have no room in the list: {why}"
+    runtime.report(EventName.ANSWER_REFUSED, said, session_id=ref.session_id, fault=NOTES)
