@@ -234,7 +234,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
         made = {"seed": asked.seed, "messages": asked.messages}
         write(FOLDER / f"made_up_talk_{asked.seed}.json", made, recorded_parts(asked.record))
         return []
-    reports = [measure(path, budget=asked.budget) for path in sorted(FOLDER.glob("*.json"))]
+    reports = [measure(path, budget=asked.budget) for path in sorted(FOLDER.glob("made_up_talk_*.json"))]
     for report in reports:
         show(report)
     finish(reports, asked.json)
