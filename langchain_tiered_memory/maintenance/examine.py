@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.maintenance.inspection import index_rows
 from langchain_tiered_memory.maintenance.remedies import Discarding, fault
-from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.ingest import passage_drafts
-from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.summaries.derived_checks import (
-    Coverage,
-    coverage_of,
+    Source,
+    coverage_faults,
     derived_again,
     entry_faults,
-    source_identity,
+    source_of,
     summary_faults,
 )
 from langchain_tiered_memory.summaries.facts.rows import as_stored
@@ -31,6 +28,8 @@ from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 
 if TYPE_CHECKING:
+    from sqlalchemy import RowMapping
+
     from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
@@ -38,10 +37,8 @@ if TYPE_CHECKING:
 
 Seen: TypeAlias = Callable[[int], None]
 """Told how many more messages were looked at."""
-_ESTIMATES: tuple[Literal["cl100k_base", "o200k_base"], ...] = ("cl100k_base", "o200k_base")
-"""What counted where tiktoken's encodings were not at hand."""
 _MENDED_BY_DISCARDING = frozenset(
-    {"wrong_coverage", "summary_changed", "sources_changed", "missing_parent", "wrong_state"}
+    {"wrong_coverage", "wrong_summary", "summary_changed", "sources_changed", "missing_parent", "wrong_state"}
 )
 
 
@@ -54,10 +51,10 @@ class Tally:
     passages: int = 0
     terms: int = 0
     summaries: int = 0
-    under: dict[str, list[tuple[str, bytes | None]]] = field(default_factory=dict)
-    """Ids and identities of what says that it stands under a summary, until all that the summary names was seen."""
-    coverages: dict[str, Coverage] = field(default_factory=dict)
-    """By summary: of a long history its messages' texts are never held together."""
+    under: dict[str, list[Source]] = field(default_factory=dict)
+    """What says that it stands under a summary, until all that the summary names was seen."""
+    coverages: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """What is wrong with it, by summary: of a long history its messages' texts are never held together."""
     faults: list[Fault] = field(default_factory=list)
     last_at: float | None = None
     recounts: list[Callable[[], object]] = field(default_factory=list)
@@ -67,18 +64,21 @@ class Tally:
 def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> Tally:
     """`examined`, looked at twice where something seems wrong: what others are just writing is no fault."""
     tally = examined(runtime, ref, seen=seen)
-    if tally.faults:
-        first = {fault.problem for fault in tally.faults}
-        tally = examined(runtime, ref)
-        tally.faults = [fault for fault in tally.faults if fault.problem in first]
+    tally.faults = seen_again(tally.faults, lambda: examined(runtime, ref).faults)
     return tally
+
+
+def seen_again(found: Sequence[Fault], look: Callable[[], list[Fault]]) -> list[Fault]:
+    """Of these faults those that a second look finds too."""
+    first = {one.problem for one in found}
+    return [one for one in look() if one.problem in first] if first else []
 
 
 def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> Tally:
     """What one session's rows add up to and what is wrong with them."""
     inspection = runtime.store.inspection
     kept = inspection.summary_rows(ref)
-    summaries = {summary.id: summary for summary, _, _ in kept}
+    summaries = {summary.id: summary for summary, _ in kept}
     tally = Tally(summaries=len(summaries))
     pages = inspection.counted_pages(ref)
     while page := next(pages, []):
@@ -86,7 +86,7 @@ def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) 
         seen(len(page))
     for summary in summaries.values():
         if summary.parent_id is not None:
-            _note_under(tally, summaries, summary.parent_id, summary.id, summary.text, track=None)
+            _note_under(tally, summaries, summary.parent_id, summary)
     _end_coverages(tally, summaries)
     _examine_summaries(runtime, ref, kept, summaries, tally)
     kept_totals = runtime.store.transcript.totals(ref)
@@ -94,9 +94,6 @@ def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) 
         if kept_totals and kept_totals[name] != getattr(tally, name):
             detail = f"{name}: {kept_totals[name]} kept, {getattr(tally, name)} counted"
             tally.faults.append(fault("wrong_total", ref.session_id, detail))
-    for seq in inspection.orphan_touches(ref):
-        detail = "files are noted that a message touched which is gone"
-        tally.faults.append(fault("orphan_file_access", f"{ref.session_id}/{seq}", detail))
     tally.faults += _fact_faults(runtime, ref, summaries.values())
     return tally
 
@@ -114,9 +111,11 @@ def _examine_page(
         by_seq.setdefault(row["seq"], []).append(row)
         tally.passages += 1
         tally.terms += str(row["terms"]).count(" ") + 1
+    own_mark = counter_mark(runtime.counter.fingerprint)
     for entry, mark in page:
         again = derived_again(entry, counter=runtime.counter, passage_words=runtime.settings.recall.passage_words)
-        is_ours = again is None or _is_ours(runtime, entry, mark, again.draft.tokens)
+        # What agrees with our count is as good as ours.
+        is_ours = again is None or mark == own_mark or again.draft.tokens == entry.tokens
         is_indexed = again is None or by_seq.get(entry.seq, []) == index_rows(ref, entry, again.passages)
         found = entry_faults(entry, again, is_indexed=is_indexed, is_ours=is_ours)
         tally.faults += _faults(ref, entry, found, partial(_write_again, runtime, ref, entry))
@@ -126,7 +125,7 @@ def _examine_page(
         tally.entries += 1
         tally.tokens += entry.tokens
         if entry.summary_id is not None and entry.summary_id in summaries:
-            _note_under(tally, summaries, entry.summary_id, entry.id, entry.text, track=entry.track)
+            _note_under(tally, summaries, entry.summary_id, entry)
         elif entry.summary_id is not None:
             what, lost = f"{ref.session_id}/{entry.id}", entry.summary_id
             detail = f"its summary {lost} is gone"
@@ -136,17 +135,17 @@ def _examine_page(
 def _examine_summaries(
     runtime: Runtime,
     ref: SessionRef,
-    kept: Sequence[tuple[Summary, str, int | None]],
+    kept: Sequence[tuple[Summary, RowMapping]],
     summaries: dict[str, Summary],
     tally: Tally,
 ) -> None:
-    for summary, kept_digest, mark in kept:
+    for summary, row in kept:
         again = partial(_write_summary_again, runtime, ref, summary)
-        found = summary_faults(
+        found = tally.coverages[summary.id] + summary_faults(
             summary,
-            coverage=tally.coverages.get(summary.id) or coverage_of(summary, ()),
             summaries=summaries,
-            is_changed=digest_of_summary(summary.text, summary.facts) != kept_digest,
+            is_changed=digest_of_summary(summary.text, summary.facts) != row["text_digest"],
+            has_moment=row["retry_at"] is not None,
         )
         if summary.state.finished:
             rows = runtime.store.inspection.passages_of(ref, summary_ids=[summary.id])
@@ -155,7 +154,7 @@ def _examine_summaries(
                 found.append(("wrong_index_rows", "its passages are not what its text gives, or not in its place"))
             # Its list of facts goes, and it is counted anew, when its facts are read.
             tokens = summary.tokens if summary.facts else runtime.counter.count_text(summary.text)
-            if tokens != summary.tokens and mark == counter_mark(runtime.counter.fingerprint):
+            if tokens != summary.tokens and row["counter"] == counter_mark(runtime.counter.fingerprint):
                 found.append(("wrong_count", f"{summary.tokens} tokens stored, {tokens} counted"))
             elif tokens != summary.tokens:
                 tally.recounts.append(partial(again, is_indexed=True))
@@ -187,43 +186,22 @@ def _write_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary, *,
         runtime.store.inspection.recount_summary(summary, tokens=tokens, counter=counter)
 
 
-def _note_under(
-    tally: Tally, summaries: Mapping[str, Summary], summary_id: str, source_id: str, text: str, *, track: str | None
-) -> None:
-    """Note a source of a summary; once as many were seen as it names, only what they add up to is kept."""
+def _note_under(tally: Tally, summaries: Mapping[str, Summary], summary_id: str, source: Entry | Summary) -> None:
+    """Note a source of a summary; once as many were seen as it names, only what is wrong with them is kept."""
     summary = summaries.get(summary_id)
     if summary is None:
         return  # named as missing where its source is looked at
-    is_source = track == (summary.track if summary.level == 1 else None)
     under = tally.under.setdefault(summary_id, [])
-    under.append((source_id, source_identity(source_id, text) if is_source else None))
+    under.append(source_of(source))
     if len(under) == len(summary.sources) and summary_id not in tally.coverages:
-        tally.coverages[summary_id] = coverage_of(summary, tally.under.pop(summary_id))
+        tally.coverages[summary_id] = coverage_faults(summary, tally.under.pop(summary_id))
 
 
 def _end_coverages(tally: Tally, summaries: Mapping[str, Summary]) -> None:
-    """Compare those under which fewer stand than they name, or more."""
-    for summary_id, under in tally.under.items():
-        seen = tally.coverages.get(summary_id)
-        if seen is None:
-            tally.coverages[summary_id] = coverage_of(summaries[summary_id], under)
-        else:
-            more = ", ".join(one for one, _ in under[:3])
-            tally.coverages[summary_id] = replace(seen, differs=seen.differs or f"it does not name {more}")
-
-
-def _is_ours(runtime: Runtime, entry: Entry, mark: int | None, tokens: int) -> bool:
-    """Whether a message's tokens are our counter's. Of counts from before marks, those that an estimate gives are its.
-
-    What agrees with our count is as good as ours.
-    """
-    if mark is not None or tokens == entry.tokens:
-        return mark == counter_mark(runtime.counter.fingerprint) or tokens == entry.tokens
-    try:
-        message = decode(entry.payload)
-    except UnknownMessageError:
-        return True
-    return all(EstimatingCounter(name).count_message(message) != entry.tokens for name in _ESTIMATES)
+    """Compare those under which fewer stand than they name, or more, or nothing."""
+    for summary in summaries.values():
+        if summary.id in tally.under or summary.id not in tally.coverages:
+            tally.coverages[summary.id] = coverage_faults(summary, tally.under.get(summary.id, ()))
 
 
 _OF_OTHERS = frozenset({"mentions", "status", "superseded_by"})
@@ -238,7 +216,11 @@ def _fact_faults(runtime: Runtime, ref: SessionRef, summaries: Iterable[Summary]
         kept = runtime.store.facts.of_summaries(ref, [summary.id for summary in page])
         for summary in page:
             again = {fact.id: as_stored(fact) for fact in facts_of_summary_again(runtime, ref, summary)}
-            if not _agree(kept[summary.id], again):
+            is_right = {fact.id for fact in kept[summary.id]} == again.keys() and all(
+                _own(fact) == _own(again[fact.id]) and fact.mentions >= again[fact.id].mentions
+                for fact in kept[summary.id]
+            )
+            if not is_right:
                 detail, what = "its facts are not what its messages state", f"{ref.session_id}/{summary.id}"
                 remedy = partial(runtime.store.facts.unsettle, ref, [summary.id])
                 found.append(fault("wrong_facts", what, detail, remedy, about=summary.id))
@@ -249,12 +231,6 @@ def note_of_unread(runtime: Runtime, refs: Iterable[SessionRef]) -> tuple[str, .
     """Summaries that wait to be read: no fault, for the worker reads them."""
     count = sum(runtime.store.facts.unread_count(ref) for ref in refs)
     return (f"the facts of {count} summaries are yet to be read: flush() or doctor() reads them",) if count else ()
-
-
-def _agree(kept: list[Fact], again: dict[str, Fact]) -> bool:
-    if {fact.id for fact in kept} != again.keys():
-        return False
-    return all(_own(fact) == _own(again[fact.id]) and fact.mentions >= again[fact.id].mentions for fact in kept)
 
 
 def _own(fact: Fact) -> dict[str, Any]:

@@ -12,13 +12,12 @@ from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_every_session, lock_session
-from langchain_tiered_memory.sql.schema import entries, files, passages, sessions, summaries
+from langchain_tiered_memory.sql.schema import entries, passages, sessions, summaries
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import (
     TERM_COUNT,
     drop_passages,
-    drop_touches,
     passage_values,
     summary_passages,
     write_touches,
@@ -28,6 +27,8 @@ from langchain_tiered_memory.types.records import Draft, Entry, PassageDraft, Se
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import RowMapping
 
 _PAGE = 500
 _DERIVED = ("role", "name", "text", "tokens", "counter", "calls", "answers")
@@ -44,27 +45,22 @@ class Inspection(Room):
 
     def counted_pages(self, ref: SessionRef) -> Iterator[list[tuple[Entry, int | None]]]:
         """A session's messages, each with the mark of what counted it, a page at a time; damaged ones left out."""
-        after: int | None = 0
-        while after is not None:
-            page, after = self.counted_page(ref, after)
+        after: object = 0
+        while isinstance(after, int):
+            mine = and_(entries.c.session_key == ref.key, entries.c.seq > after)
+            query = select(entries).where(mine).order_by(entries.c.seq).limit(_PAGE)
+            with self.database.read() as connection:
+                found = connection.execute(query).mappings().all()
+                page = readable(connection, found, lambda row: (entry_rows.entry(row), row["counter"]))
+            after = found[-1]["seq"] if found else None
             if page:
                 yield page
 
-    def counted_page(self, ref: SessionRef, after: int) -> tuple[list[tuple[Entry, int | None]], int | None]:
-        """One of `counted_pages`, and the number after which the next one begins; `None` behind the last."""
-        mine = and_(entries.c.session_key == ref.key, entries.c.seq > after)
-        with self.database.read() as connection:
-            found = (
-                connection.execute(select(entries).where(mine).order_by(entries.c.seq).limit(_PAGE)).mappings().all()
-            )
-            page = readable(connection, found, lambda row: (entry_rows.entry(row), row["counter"]))
-        return page, found[-1]["seq"] if found and isinstance(found[-1]["seq"], int) else None
-
-    def summary_rows(self, ref: SessionRef) -> list[tuple[Summary, str, int | None]]:
-        """A session's summaries with the digest kept of what each says, and the mark of what counted it."""
+    def summary_rows(self, ref: SessionRef) -> list[tuple[Summary, RowMapping]]:
+        """A session's summaries, each with its row."""
         query = select(summaries).where(summaries.c.session_key == ref.key)
         query = query.order_by(summaries.c.level, summaries.c.first_seq)
-        return self._records(query, lambda row: (derived_rows.summary(row), row["text_digest"], row["counter"]))
+        return self._records(query, lambda row: (derived_rows.summary(row), row))
 
     def passages_of(
         self, ref: SessionRef, *, seqs: Sequence[int] = (), summary_ids: Sequence[str] = ()
@@ -78,25 +74,11 @@ class Inspection(Room):
         with self.database.read() as connection:
             return [dict(row) for which in wanted for row in connection.execute(query.where(which)).mappings()]
 
-    def orphan_touches(self, ref: SessionRef) -> list[int]:
-        """Numbers of messages that are gone while the files that they touched are still noted."""
-        there = and_(entries.c.session_key == files.c.session_key, entries.c.seq == files.c.seq)
-        query = select(files.c.seq).distinct().outerjoin(entries, there)
-        with self.database.read() as connection:
-            return list(connection.scalars(query.where(files.c.session_key == ref.key, entries.c.seq.is_(None))))
-
     def mend_touches(self, ref: SessionRef, entry: Entry, touches: Sequence[FileTouch]) -> None:
         """Write anew which files a message touched."""
         with self.database.write() as connection:
             lock_session(connection, ref.key)
             write_touches(connection, ref.key, track=entry.track, seq=entry.seq, at=entry.at, touches=touches)
-
-    def drop_orphan_touches(self, ref: SessionRef) -> None:
-        """Forget which files messages touched that are gone."""
-        gone = self.orphan_touches(ref)
-        with self.database.write() as connection:
-            for part in chunks(gone):
-                drop_touches(connection, ref.key, part)
 
     def orphan_passages(self) -> list[int]:
         """Index rows whose message or summary does not exist."""

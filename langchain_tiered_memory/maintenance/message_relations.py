@@ -203,9 +203,7 @@ def _of_expiry(row: RowMapping) -> Iterator[Fault]:
 
 
 def _of_vectors(row: RowMapping, parts: list[int]) -> Iterator[Fault]:
-    if row["embedder"] is None and parts:
-        remedy = change(item_vectors, {"item": row["key"]}, None)
-        yield fault("wrong_item_vectors", f"item {row['key']}", "it has vectors, and is to be read", remedy)
-    elif parts != list(range(len(parts))):
-        detail = "some of its vectors are missing: it is read again"
-        yield fault("wrong_item_vectors", f"item {row['key']}", detail, mend(items, row, {"embedder": None}))
+    if (row["embedder"] is None and parts) or parts != list(range(len(parts))):
+        detail = "it has vectors and is to be read, or some are missing: it is read again"
+        anew = (mend(items, row, {"embedder": None}), change(item_vectors, {"item": row["key"]}, None))
+        yield fault("wrong_item_vectors", f"item {row['key']}", detail, anew)

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 _OF_A_SESSION = tuple(table for table in schema.metadata.sorted_tables if "session_key" in table.c)
 _CHECKS = (
     message_relations.of_the_session,
-    derived_relations.of_summaries,
     derived_relations.of_facts,
     derived_relations.of_the_run,
     derived_relations.of_checkpoints,
@@ -101,10 +100,8 @@ def misshapen(connection: Connection) -> Iterator[Fault]:
     for table in schema.metadata.sorted_tables:
         for row in connection.execute(as_kept(table).execution_options(yield_per=PAGE)).mappings():
             for error in damage_in(table, row):
-                remedy: Remedy | None = remedy_for(table, error.column, row)
-                if remedy is None and table is schema.summaries:
-                    remedy = Discarding(row["id"])
                 what = f"{table.name}/{key_of(table, row)}/{error.column}"
+                remedy = remedy_for(table, table.c[error.column], row)
                 yield fault("damaged_row", what, f"its {error.column} {error.why}", remedy)
 
 

@@ -1,6 +1,7 @@
 """Faults and their remedies, and the rows of one session in which faults are looked for.
 
-A damaged column gets a default value, or its row goes; nothing happens where only a person can tell.
+A damaged column begins anew, or its row goes: what is derived is made again. Nothing happens where only a person can
+tell.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import (
     Boolean,
+    Column,
     Connection,
     DefaultClause,
     Delete,
@@ -72,80 +74,57 @@ def fault(kind: str, what: object, detail: str, remedy: Remedy | None = None, *,
     return Fault(Problem(kind=kind, what=str(what), detail=detail, about=about), remedy)
 
 
-_OF_USE: dict[str, tuple[dict[str, Any], str]] = {
-    "sessions": ({"created_at": 0.0}, "owner"),
-    "entries": ({"role": "other", "text": "", "tokens": 0}, "kind task"),
-    "summaries": (
-        {"degraded": True, "stale": True, "created_at": 0.0, "retry_at": 0.0},
-        "track parent_id text text_digest",
-    ),
-    "runs": ({"started_at": 0.0}, ""),
-    "tasks": ({}, ""),
-    "outcomes": ({}, ""),
-    "checkpoints": ({"reasons": "[]", "at": 0.0, "last_seq": 0, "track": "main"}, "alone"),
-    "file_tiers": ({}, "next_order"),
-    "kept_files": ({"accessed_at": 0.0, "changed_at": 0.0, "kind": "text"}, ""),
-    "migrations": ({"applied_at": 0.0}, ""),
-    "passages": ({}, "summary_id kind"),
-    "forgotten_sessions": ({}, ""),
-    "forgotten": ({"role": "other"}, "id_digest words_digest said_digest"),
-    # A removal that is said to be finished, and left something, is begun again.
-    "removals": ({"begun_at": 0.0, "finished_at": 0.0}, "erased_at"),
-    "items": ({"created_at": 0.0, "updated_at": 0.0}, "owner_digest owner"),
+_STAYING = {
+    *(schema.meta, schema.migrations, schema.sessions, schema.entries, schema.revisions, schema.checkpoints),
+    *(schema.forgotten, schema.forgotten_sessions, schema.removal_targets, schema.items),
 }
-"""Tables whose rows stay of use where a column is damaged that may be empty or has a default: it begins anew with that.
+"""Tables of what was given: no row of theirs goes for a damaged column."""
+_BEGINNING: Mapping[Column[Any], object] = {
+    **{
+        column: 0.0
+        for table in schema.metadata.sorted_tables
+        for column in table.c
+        if column.info["kind"] == "moment" and not column.nullable
+    },
+    schema.entries.c.role: "other",
+    schema.entries.c.text: "",
+    schema.entries.c.tokens: 0,
+    schema.forgotten.c.role: "other",
+    # Who wrote it is kept nowhere else: it is made again, as one that stands in.
+    schema.summaries.c.degraded: True,
+    schema.summaries.c.stale: True,
+    schema.summaries.c.retry_at: 0.0,
+}
+"""What a damaged column begins anew with, beside those that may be empty or have a default."""
+_FOLLOWING: Mapping[Column[Any], Callable[[Columns], object]] = {
+    schema.entries.c.group_seq: lambda row: row["seq"],
+    schema.entries.c.id_digest: lambda row: schema.digest_of(schema.unpacked(row["message_id"])),
+    schema.sessions.c.digest: lambda row: schema.digest_of(schema.unpacked(row["session_id"])),
+}
+"""What a damaged column gets that follows from another one."""
+_GIVEN = {
+    *(schema.sessions.c.owner, schema.items.c.owner, schema.checkpoints.c.alone),
+    *(schema.forgotten.c[name] for name in ("id_digest", "words_digest", "said_digest")),
+}
+"""Columns that may be empty, and then say something: they stay as they are, for somebody to look at."""
 
-Each with what other columns begin anew with, and with columns without which the row is of no use after all. What
-follows from other rows is counted anew then.
-"""
 
-
-def _short(table: Table) -> str:
-    return table.name.removeprefix("ltm_")
-
-
-def _starting(table: Table) -> dict[str, Any]:
-    """What the damaged columns of a row get; those that are not named leave the row of no use."""
-    own, needed = _OF_USE[_short(table)]
-    found = dict(own)
-    for column in table.columns:
-        if column.name in needed.split() or column.name in own or column.primary_key or column.computed is not None:
-            continue
+def remedy_for(table: Table, column: Column[Any], row: Columns) -> Remedy | None:
+    """What mends the damaged column of a row: it begins anew, or what is derived goes, and is made again."""
+    if column in _FOLLOWING:
+        return mend(table, row, {column.name: _FOLLOWING[column](row)})
+    if not (column.primary_key or column in _GIVEN or column.computed is not None):
+        if column in _BEGINNING:
+            return mend(table, row, {column.name: _BEGINNING[column]})
         if column.nullable:
-            found[column.name] = None
-        elif isinstance(column.server_default, DefaultClause):
+            return mend(table, row, {column.name: None})
+        if isinstance(column.server_default, DefaultClause):
             default = str(column.server_default.arg)
-            found[column.name] = (
-                default == "true" if isinstance(column.type, Boolean) else column.type.python_type(default)
-            )
-    return found
-
-
-_DROPPED = (
-    "passages removed_vectors plans tasks outcomes files facts windows calibrations runs open_calls events removals "
-    "file_tiers kept_files file_contents file_dictionaries item_vectors"
-)
-"""Tables whose rows go where another column is damaged: they are made again, or tell nothing any more.
-
-A damaged summary is discarded with all above it, elsewhere. Messages, revisions, the names of sessions, what is known
-of the forgotten and what is still to be forgotten stay.
-"""
-
-
-def remedy_for(table: Table, column: str, row: Columns) -> Update | Delete | None:
-    """What mends the damaged column of a row."""
-    follows: Mapping[tuple[Table, str], Callable[[], Any]] = {
-        (schema.entries, "group_seq"): lambda: row["seq"],
-        (schema.entries, "id_digest"): lambda: schema.digest_of(schema.unpacked(row["message_id"])),
-        (schema.sessions, "digest"): lambda: schema.digest_of(schema.unpacked(row["session_id"])),
-        (schema.tasks, "state"): lambda: "active" if row["finished_at"] is None else "finished",
-    }
-    if (table, column) in follows:
-        return mend(table, row, {column: follows[table, column]()})
-    starting = _starting(table) if _short(table) in _OF_USE else {}
-    if column in starting:
-        return mend(table, row, {column: starting[column]})
-    return mend(table, row, None) if _short(table) in _DROPPED.split() else None
+            is_flag = isinstance(column.type, Boolean)
+            return mend(table, row, {column.name: False if is_flag else column.type.python_type(default)})
+    if table is schema.summaries:
+        return Discarding(row["id"])
+    return mend(table, row, None) if table not in _STAYING else None
 
 
 def as_kept(table: Table) -> Select[Any]:
@@ -185,6 +164,18 @@ class Known:
         wrong = {name: value for name, value in right.items() if row[name] != value}
         if wrong:
             yield self.fault(kind, what, f"its {', '.join(wrong)} {why}", mend(table, row, wrong))
+
+    def compared(
+        self, table: Table, right_of: Callable[[Columns], Mapping[str, Any] | None], *, kind: str, name: str, why: str
+    ) -> Iterator[Fault]:
+        """`differing` for each row of a table; a row of which `right_of` says nothing goes. Each is told by `name`."""
+        for row in self.rows(table):
+            right, what = right_of(row), schema.unpacked(str(row[name]))
+            if right is None:
+                detail = f"it cannot be read, or {why}"
+                yield self.fault(kind, what, detail, mend(table, row, None))
+            else:
+                yield from self.differing(table, row, right, kind=kind, what=what, why=why)
 
 
 def fits(session_digest: str, row: Columns) -> bool:

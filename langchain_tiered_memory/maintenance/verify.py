@@ -16,7 +16,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.forget import removal_problems, resume_removals
 from langchain_tiered_memory.items.searching import embed_items
 from langchain_tiered_memory.maintenance import relations
-from langchain_tiered_memory.maintenance.examine import agreed, note_of_unread
+from langchain_tiered_memory.maintenance.examine import agreed, note_of_unread, seen_again
 from langchain_tiered_memory.maintenance.message_relations import of_items
 from langchain_tiered_memory.maintenance.remedies import fault
 from langchain_tiered_memory.messages.file_accesses import touches_of
@@ -92,27 +92,22 @@ def counted(progress: Callable[[Progress], object] | None, step: str, total: int
 def general_faults(runtime: Runtime) -> list[Fault]:
     """Columns that hold what they cannot, and rows of nobody; looked at twice, as in `agreed`."""
     store = runtime.store
-    return _seen_twice(
-        lambda: store.relations.look(
-            relations.misshapen,
-            relations.of_no_session,
-            relations.of_removals,
-            partial(relations.of_tombstones, secret=store.database.forgetting_key),
-            partial(relations.of_vectors, fingerprint=store.vector_queue.embedder()),
-            of_items,
-        )
+    look = partial(
+        store.relations.look,
+        relations.misshapen,
+        relations.of_no_session,
+        relations.of_removals,
+        partial(relations.of_tombstones, secret=store.database.forgetting_key),
+        partial(relations.of_vectors, fingerprint=store.vector_queue.embedder()),
+        of_items,
     )
+    return seen_again(look(), look)
 
 
 def faults_of(runtime: Runtime, ref: SessionRef) -> list[Fault]:
     """What a session's rows say of each other; looked at twice, as in `agreed`."""
-    return _seen_twice(partial(runtime.store.relations.look, partial(relations.of_session, ref=ref)))
-
-
-def _seen_twice(look: Callable[[], list[Fault]]) -> list[Fault]:
-    found = look()
-    again = {one.problem for one in look()} if found else set()
-    return [one for one in found if one.problem in again]
+    look = partial(runtime.store.relations.look, partial(relations.of_session, ref=ref))
+    return seen_again(look(), look)
 
 
 def _note_of_vectors(runtime: Runtime, *, pending: int, passages: int) -> tuple[str, ...]:
@@ -299,8 +294,6 @@ def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int],
         if recount:
             runtime.store.facts.unsettle(ref, None)
         run(read_what_waits(runtime, ref))
-    for ref in runtime.store.transcript.sessions():
-        inspection.drop_orphan_touches(ref)
     inspection.drop_orphan_passages(inspection.orphan_passages())
     for ref in runtime.store.transcript.sessions():
         inspection.mend_totals(ref)

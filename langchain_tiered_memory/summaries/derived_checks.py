@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode, digest_of_payload
 from langchain_tiered_memory.messages.ingest import draft_of
-from langchain_tiered_memory.types.records import SummaryState
+from langchain_tiered_memory.types.records import Entry, SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.types.drafts import Incoming
-    from langchain_tiered_memory.types.records import Entry, Summary
+    from langchain_tiered_memory.types.records import Summary
 
 
 def derived_again(entry: Entry, *, counter: TokenCounter, passage_words: int) -> Incoming | None:
@@ -86,50 +85,70 @@ def _digest_of(identities: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """What stands under a summary, compared with what it names; small, however much it covers."""
+class Source(NamedTuple):
+    """What a message or a summary gives the summary that stands for it; small, however long its text is."""
 
-    differs: str | None
-    """In what, if in anything."""
-    digest: str | None
-    """Identity of its sources as they are now; `None` where one is missing."""
+    id: str
+    identity: bytes
+    level: int
+    track: str | None
+    first_seq: int
+    last_seq: int
+    first_at: float
+    last_at: float
+    entry_count: int
+    from_tools: bool
 
 
-def coverage_of(summary: Summary, under: Sequence[tuple[str, bytes | None]]) -> Coverage:
-    """Compare what a summary names with what says that it stands under it.
+def source_of(one: Entry | Summary) -> Source:
+    """A source as it is now."""
+    identity = source_identity(one.id, one.text)
+    if isinstance(one, Entry):
+        return Source(one.id, identity, 0, one.track, one.seq, one.seq, one.at, one.at, 1, one.role == "tool")
+    seqs, times = (one.first_seq, one.last_seq), (one.first_at, one.last_at)
+    return Source(one.id, identity, one.level, None, *seqs, *times, one.entry_count, one.from_tools)
 
-    `under` has no identity for one that cannot be its source.
-    """
-    covered = [one for one, _ in under]
-    differs = None
-    if sorted(covered) != sorted(summary.sources):
-        missing = sorted(set(summary.sources) - set(covered))
-        differs = f"what it names and what stands under it differ: {', '.join(missing[:3]) or 'more stands under it'}"
-    identities = {one: identity for one, identity in under if identity is not None}
-    if any(one not in identities for one in summary.sources):
-        return Coverage(differs, None)
-    return Coverage(differs, _digest_of(identities[one] for one in summary.sources))
+
+def coverage_faults(summary: Summary, under: Sequence[Source]) -> list[tuple[str, str]]:
+    """Where a summary is not what follows from what stands under it: kind and detail of each problem."""
+    sources = {one.id: one for one in under}
+    if sorted(one.id for one in under) != sorted(summary.sources):
+        missing = ", ".join(sorted(set(summary.sources) - sources.keys())[:3]) or "more stands under it"
+        return [("wrong_coverage", f"what it names and what stands under it differ: {missing}")]
+    right = {
+        "level": {one.level + 1 for one in under},
+        "track": {one.track for one in under},
+        "first_seq": {min((one.first_seq for one in under), default=0)},
+        "last_seq": {max((one.last_seq for one in under), default=0)},
+        "first_at": {min((one.first_at for one in under), default=0.0)},
+        "last_at": {max((one.last_at for one in under), default=0.0)},
+        "entry_count": {sum(one.entry_count for one in under)},
+    }
+    if summary.state.finished and not summary.stale:  # it says so of its sources as they were when it was written
+        right["from_tools"] = {any(one.from_tools for one in under)}
+        digest = _digest_of(sources[one].identity for one in summary.sources)
+        right["source_digest"] = {digest}
+    wrong = [name for name, values in right.items() if values != {getattr(summary, name)}]
+    found = [("sources_changed", "its sources do not say what they said")] if "source_digest" in wrong else []
+    if wrong := [name for name in wrong if name != "source_digest"]:
+        found.append(("wrong_summary", f"its {', '.join(wrong)} is not what its sources say"))
+    return found
 
 
 def summary_faults(
-    summary: Summary, *, coverage: Coverage, summaries: Mapping[str, Summary], is_changed: bool
+    summary: Summary, *, summaries: Mapping[str, Summary], is_changed: bool, has_moment: bool
 ) -> list[tuple[str, str]]:
-    """What is wrong with one summary: kind and detail of each problem.
+    """What is wrong with one summary itself and its place: kind and detail of each problem.
 
-    `is_changed`: its text and facts are not what was committed.
+    `is_changed`: its text and facts are not what was committed; `has_moment`: it says when it is to be looked at again.
     """
     found: list[tuple[str, str]] = []
-    if coverage.differs is not None:
-        found.append(("wrong_coverage", coverage.differs))
     if summary.parent_id is not None and summary.parent_id not in summaries:
         found.append(("missing_parent", f"its parent {summary.parent_id} is gone"))
     if not summary.state.finished:
-        return found
+        return found if has_moment else [*found, ("wrong_state", f"{summary.state}, and nothing says until when")]
     if is_changed:
         found.append(("summary_changed", "its text is not what its digest says"))
-    if not summary.stale and coverage.digest not in (None, summary.source_digest):
-        found.append(("sources_changed", "its sources do not say what they said"))
     parent = summaries.get(summary.parent_id or "")
     under_finished = parent is not None and parent.state.finished
     if under_finished != (summary.state is SummaryState.SUPERSEDED):

@@ -248,5 +248,5 @@ def test_the_list_of_an_older_summary_goes_when_its_facts_are_read_and_its_text_
     (waiting,) = store.facts.unread(ref, 9)
     assert [one.text for one in waiting.facts] == ["The port is 8080."]
     assert store.facts.replace(ref, waiting, [OLD], tokens=2, counter="c")
-    ((found, _, mark),) = [one for one in store.inspection.summary_rows(ref) if one[0].id == summary.id]
-    assert (found.facts, found.tokens, mark) == ((), 2, counter_mark("c"))
+    ((found, row),) = [one for one in store.inspection.summary_rows(ref) if one[0].id == summary.id]
+    assert (found.facts, found.tokens, row["counter"]) == ((), 2, counter_mark("c"))

@@ -100,8 +100,8 @@ def test_a_commit_gives_back_what_was_written(store: SqlStore) -> None:
     assert store.facts.of_summaries(ref, [claimed.id]) == {claimed.id: [stated]}
     assert (found.degraded, found.error, found.model, found.spent) == (True, "why\ufffd", "m\ufffd", said.spent)
     assert (found.state, found.kept_identifiers, found.created_at) == (SummaryState.ACTIVE, 1.0, NOW + 1)
-    ((_, digest, _),) = store.inspection.summary_rows(ref)
-    assert len(digest) == 64
+    ((_, row),) = store.inspection.summary_rows(ref)
+    assert len(row["text_digest"]) == 64
     assert store.tree.unfinished() == 0
 
 

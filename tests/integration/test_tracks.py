@@ -143,10 +143,12 @@ def test_summaries_of_tracks_that_share_ids_stand_for_the_words_of_their_own_tra
         with found.database.write() as connection:
             connection.execute(wrong)
         assert {one.kind for one in memory.verify().problems} >= {"wrong_summary"}
-        memory.doctor()
+        assert memory.doctor().healthy
+        memory.flush()
+        assert memory.verify().problems == ()
         mended = [one for one in found.tree.all(ref) if one.level == 1]
-        assert {one.id: (one.track, one.first_seq) for one in mended} == {
-            one.id: (one.track, one.first_seq) for one in level_1
+        assert {one.sources: (one.track, one.first_seq) for one in mended} == {
+            one.sources: (one.track, one.first_seq) for one in level_1
         }
 
 
