@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries import marks
@@ -28,7 +28,7 @@ from langchain_tiered_memory.text.terms import analyse
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from langchain_tiered_memory.summaries.writers.sections import ItemKind
+    from langchain_tiered_memory.summaries.writers.sections import ItemKind, Line
     from langchain_tiered_memory.types.records import Entry, Fact, FactKind
 
 
@@ -48,16 +48,6 @@ most words of what is said of it. Sentences that are a tool's alone are labelled
 
 STATED = 0.8
 """Share of a fact's terms that one sentence of the prose has where it states the fact."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    text: str
-    kind: ItemKind
-    lasts: bool
-    by_tool: bool
-    instead_of: tuple[int, ...]
-    ends: tuple[str, ...]
 
 
 class _Sources:
@@ -108,19 +98,19 @@ def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
     """
     sources = _Sources(entries)
     found: dict[str, Fact] = {}
-    lines = tuple(_lines(text))
-    marked, before = sum(line.lasts for line in lines), itertools.count(0.5)
-    for line in lines:
+    stated_by = tuple(_stated(text))
+    marked, before = sum(line.lasts for _, line in stated_by), itertools.count(0.5)
+    for said, line in stated_by:
         stands = next(before) / marked if line.lasts else 1.0
-        source = sources.of_tool(line.text) if line.by_tool else sources.of(line.text)
+        source = sources.of_tool(said) if line.by_tool else sources.of(said)
         if source is None:
             continue
         entry, numbers = source
-        stated = statement(line.text, entry)
-        stated = replace(stated, kind=_KINDS.get(line.kind, stated.kind), subject=labelled(line.text) or stated.subject)
+        stated = statement(said, entry)
+        stated = replace(stated, kind=_KINDS.get(line.kind, stated.kind), subject=labelled(said) or stated.subject)
         weight = lasting(stated.weight, before=stands) if line.lasts else min(stated.weight, MOST_UNMARKED)
-        fact = fact_stated(line.text, stated, entry)
-        fact = replace(fact, sources=numbers, weight=weight, by_model=True, instead_of=line.instead_of, ends=line.ends)
+        fact = replace(fact_stated(said, stated, entry), sources=numbers, weight=weight, by_model=True)
+        fact = replace(fact, instead_of=marks.instead_of(line.whole), ends=marks.ends(line.whole))
         found.setdefault(fact.id, fact)
     return tuple(found.values())
 
@@ -131,21 +121,19 @@ def labelled(text: str) -> str:
     return normalised(label) if colon and value and label.count(" ") < _LABEL_WORDS else ""
 
 
-def _lines(text: str) -> Iterator[_Line]:
-    """What the bullets and sentences of a summary state, without what no source has.
+def _stated(text: str) -> Iterator[tuple[str, Line]]:
+    """What the bullets and sentences of a summary state, without what no source has, each with its line.
 
     Of tools' finds what must last, and what they finish.
     """
     lead = ""
     for line in lines_of(text):
-        said = line.words
-        unmarked = marks.without_marks(said)
-        by_tool = unmarked.startswith(marks.TOOL_MARK)
+        unmarked = marks.without_marks(line.words)
         if line.is_code or not unmarked or line.whole.startswith((marks.STILL_OPEN, marks.NOT_ANSWERED)):
             continue
-        if by_tool and not (marks.is_kept(said) or marks.instead_of(said) or marks.ends(said)):
+        if line.by_tool and not (line.lasts or marks.instead_of(line.whole) or marks.ends(line.whole)):
             continue
-        if line.kind == "overview" and not line.bullet and not marks.is_kept(said):
+        if line.kind == "overview" and not line.bullet and not line.lasts:
             continue
         is_below = line.bullet[:1].isspace()
         plain = "" if marks.NOTE in unmarked else unmarked.removeprefix(marks.TOOL_MARK).strip()
@@ -154,8 +142,7 @@ def _lines(text: str) -> Iterator[_Line]:
             lead = plain if plain.endswith(":") else ""
         if not any(map(str.isalnum, plain)) or plain.endswith(":"):
             continue
-        for one in (whole,) if len(whole) <= MAX_CHARS else tuple(sentences_of(whole)):
-            yield _Line(one, line.kind, marks.is_kept(said), by_tool, marks.instead_of(said), marks.ends(said))
+        yield from ((one, line) for one in ((whole,) if len(whole) <= MAX_CHARS else sentences_of(whole)))
 
 
 def stated_in(prose: str, facts: Sequence[Fact]) -> list[bool]:

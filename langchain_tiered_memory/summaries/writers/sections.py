@@ -131,6 +131,16 @@ class Line:
         return f"{marks.TOOL_MARK} {words}" if self.lead.startswith(marks.TOOL_MARK) else words
 
     @property
+    def lasts(self) -> bool:
+        """Whether a model marked it as what must last."""
+        return marks.is_kept(self.whole)
+
+    @property
+    def by_tool(self) -> bool:
+        """Whether it is a tool's find."""
+        return marks.without_marks(self.words).startswith(marks.TOOL_MARK)
+
+    @property
     def is_overview(self) -> bool:
         """Whether it is the first line of ours, which names what those below it tell."""
         return self.number == 0 and marks.OVERVIEW.match(self.whole) is not None
