@@ -6,6 +6,7 @@ tokenizer and every query syntax leaves alone. An identifier therefore loses its
 `user-id` all become `userid`, and each can be found by its parts (`user`, `id`) too.
 """
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -161,3 +162,8 @@ def let_go_of_words() -> None:
 def kept_words() -> int:
     """How many words are kept."""
     return _word_terms.cache_info().currsize + _stemmed.cache_info().currsize
+
+
+def rarity(times: int, of: int) -> float:
+    """What a term tells that `times` of `of` texts have, 0 to 1: inverse document frequency, Spaerck Jones 1972."""
+    return math.log(1 + of / times) / math.log(1 + of)

@@ -18,7 +18,7 @@ from langchain_tiered_memory.summaries.marks import without_instead
 from langchain_tiered_memory.summaries.tree.sizing import most_tokens
 from langchain_tiered_memory.text.identifiers import folded, identifiers, kept_share, states
 from langchain_tiered_memory.text.sentences import split_passages
-from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.text.terms import analyse, rarity
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ def information_loss(sources: Sequence[str], summary: str) -> float:
     whole: list[float] = []
     lost: list[float] = []
     for term, count in words.items():
-        weight = _rarity(count, len(lines))
+        weight = rarity(count, len(lines))
         whole.append(weight)
         lost.append(0.0 if term in stated else weight)
     for name, count in named.items():
-        weight = IDENTIFIER_WEIGHT * _rarity(count, len(lines))
+        weight = IDENTIFIER_WEIGHT * rarity(count, len(lines))
         whole.append(weight)
         lost.append(0.0 if name in stated_names or states(text, name) else weight)
     # Sums that do not depend on the order of sets, which is another in each process.
@@ -108,10 +108,6 @@ def _measured(sources: Sequence[str]) -> list[str]:
         if room <= 0:
             break
     return [line for line in lines if line.strip()]
-
-
-def _rarity(lines_with: int, lines: int) -> float:
-    return math.log(1 + lines / lines_with) / math.log(1 + lines)
 
 
 def similar_meaning(text: str, sources: Sequence[str], embed: Embed) -> float | None:

@@ -14,7 +14,7 @@ from langchain_tiered_memory.summaries.facts.statements import is_order, read
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.rendering import day
-from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.text.terms import analyse, rarity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -132,21 +132,17 @@ def _worths(facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mappin
     """How much each is worth showing: the log odds that it matters."""
     templates = [template_of(fact.text) for fact in facts]
     alike = Counter(templates)
-    widest = math.log(1 + max(len(facts), 1))
-
-    def rarity(times: int) -> float:
-        return math.log(1 + len(facts) / times) / widest
-
+    of = len(facts)
     found: list[float] = []
     for fact, mine, template in zip(facts, terms, templates, strict=True):
         weight = among_its_like(fact.weight)
         odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
         odds *= _OF_A_NOTE if fact.by_model and fact.weight >= LASTING else 1.0
-        telling = sorted((rarity(seen[term]) for term in mine - COMMON_TERMS), reverse=True)[:RAREST_TERMS]
-        together = math.fsum(rarity(seen[term]) for term in mine)  # whatever the order of a set
+        telling = sorted((rarity(seen[term], of) for term in mine - COMMON_TERMS), reverse=True)[:RAREST_TERMS]
+        together = math.fsum(rarity(seen[term], of) for term in mine)  # whatever the order of a set
         found.append(
             odds
-            + RARITY_ODDS * sum(telling) / RAREST_TERMS * rarity(alike[template])
+            + RARITY_ODDS * sum(telling) / RAREST_TERMS * rarity(alike[template], of)
             + DENSITY_ODDS * together / max(len(mine), 1)
             + MENTION_ODDS * math.log2(max(fact.mentions, 1))
         )

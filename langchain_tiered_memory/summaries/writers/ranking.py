@@ -13,7 +13,6 @@ before it next to nothing. A wording in no list here weighs 1.
 from __future__ import annotations
 
 import heapq
-import math
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.lexicon import COMMON, FUNCTION_WORDS
 from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.statements import COLONS, leans
+from langchain_tiered_memory.text.terms import rarity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -202,13 +202,12 @@ def _weighed(units: Sequence[Unit], dull: frozenset[str]) -> list[dict[str, floa
     ]
     named = [dict.fromkeys(one for one in sorted(identifiers(unit.told)) if one not in dull) for unit in units]
     counts = Counter(term for found in (*words, *named) for term in found)
-    rarest = math.log(1 + len(units)) or 1.0
-    by_count = {count: math.log(1 + len(units) / count) / rarest for count in set(counts.values())}
-    rarity = {term: by_count[count] for term, count in counts.items()}
+    by_count = {count: rarity(count, len(units)) for count in set(counts.values())}
+    rare = {term: by_count[count] for term, count in counts.items()}
     weighed = []
     for found, names in zip(words, named, strict=True):
-        terms = {word: rarity[word] * min(1.0, _letters(word) / _FULL_WORD_CHARS) for word in found if len(word) > 1}
-        terms.update((f"={name}", _IDENTIFIER_WEIGHT * (0.5 + 0.5 * rarity[name])) for name in names)
+        terms = {word: rare[word] * min(1.0, _letters(word) / _FULL_WORD_CHARS) for word in found if len(word) > 1}
+        terms.update((f"={name}", _IDENTIFIER_WEIGHT * (0.5 + 0.5 * rare[name])) for name in names)
         weighed.append(terms)
     return weighed
 
