@@ -53,21 +53,12 @@ def units_of_summary(source: SourceText, index: int, participants: Sequence[str]
     stand before a colon. What the last summary leaves open may be open still. A call that nothing answered is told
     where it was made, and no further up.
     """
-    waiting: Unit | None = None
-    for unit, answers, asks_on in _read(source, index, {*participants, *_ROLES}):
-        if unit.text.startswith(marks.NOT_ANSWERED) or (unit.kind == "open" and unit.text.startswith(marks.WAITING)):
-            continue
-        if asks_on and waiting:
-            waiting = replace(waiting, text=f"{waiting.text} {unit.text}")
-            continue
-        if answers and waiting:
-            waiting = replace(unit, asked=waiting.text, asker=waiting.speaker, kind=waiting.kind)
-            continue
-        if waiting:
-            yield _closed(waiting, is_last=is_last)
-        waiting = unit
-    if waiting:
-        yield _closed(waiting, is_last=is_last)
+    known = {*participants, *_ROLES}
+    for line in lines_of(marks.without_marks(source.text)):
+        for unit in _units_of(line, index, known):
+            by_itself = unit.kind == "open" and unit.text.startswith(marks.WAITING)
+            if not (by_itself or unit.text.startswith(marks.NOT_ANSWERED)):
+                yield _closed(unit, is_last=is_last)
 
 
 def _closed(unit: Unit, *, is_last: bool) -> Unit:
@@ -76,34 +67,37 @@ def _closed(unit: Unit, *, is_last: bool) -> Unit:
     return replace(unit, kind="point", weight=_BYGONE_WEIGHT) if unit.text.endswith(ASKS) else unit
 
 
-def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Unit, bool, bool]]:
-    """Units, each with whether it answers the one before it, and whether it belongs to the same question."""
-    for line in lines_of(marks.without_marks(source.text)):
-        speaker = when = ""
-        asking = calling = False
-        for place, sentence in enumerate(_sentences_of(line)):
-            if line.is_overview or line.heading == _FACTS:
+def _units_of(line: Line, index: int, known: set[str]) -> list[Unit]:
+    """The statements of a line, an answer with the question before it."""
+    units: list[Unit] = []
+    speaker = when = ""
+    asking = calling = False
+    for place, sentence in enumerate(() if line.is_overview or line.heading == _FACTS else _sentences_of(line)):
+        if calling and place:  # a command may have dots in it
+            continue
+        text, goes_on, answers = sentence, asking, False
+        if not (place and speaker.startswith(marks.TOOL_MARK)):  # a tool may imitate a speaker within its line
+            spoken = marks.SPOKEN.match(text)
+            answer = marks.ANSWER.match(text) if place else None
+            if answer and answer["speaker"] in known:
+                speaker, when, text, answers = answer["speaker"], answer["when"] or "", text[answer.end() :], True
+                asking = goes_on = False
+            elif spoken and (spoken["speaker"] in known or spoken["speaker"].startswith(marks.TOOL_MARK)):
+                speaker, when, text = spoken["speaker"], spoken["when"] or "", text[spoken.end() :]
+                asking, goes_on = bool(spoken["asked"]), False
+        is_tool, calling = speaker.startswith(marks.TOOL_MARK), text.startswith(USED)
+        kind: ItemKind = "technical" if is_tool else line.kind
+        for said in text.split(_TOOL_SEPARATOR) if is_tool else [plain(text)]:
+            if not any(char.isalnum() for char in said):
                 continue
-            if calling and place:  # a command may have dots in it
-                continue
-            text, answers = sentence, False
-            asks_on = asking
-            if not (place and speaker.startswith(marks.TOOL_MARK)):  # a tool may imitate a speaker within its line
-                spoken = marks.SPOKEN.match(text)
-                answer = marks.ANSWER.match(text) if place else None
-                if answer and answer["speaker"] in known:
-                    speaker, when, text, answers = answer["speaker"], answer["when"] or "", text[answer.end() :], True
-                    asking = asks_on = False
-                elif spoken and (spoken["speaker"] in known or spoken["speaker"].startswith(marks.TOOL_MARK)):
-                    speaker, when, text = spoken["speaker"], spoken["when"] or "", text[spoken.end() :]
-                    asking = bool(spoken["asked"])
-                    asks_on = False
-            is_tool, calling = speaker.startswith(marks.TOOL_MARK), text.startswith(USED)
-            kind: ItemKind = "technical" if is_tool else line.kind
-            for said in text.split(_TOOL_SEPARATOR) if is_tool else [plain(text)]:
-                if any(char.isalnum() for char in said):
-                    unit = Unit(said, kind, index, 0.0, line.number, speaker=speaker, when=when, day=line.day)
-                    yield unit, answers, asks_on
+            unit = Unit(said, kind, index, 0.0, line.number, speaker=speaker, when=when, day=line.day)
+            before = units.pop() if units and (goes_on or answers) else None
+            if before and goes_on:
+                unit = replace(before, text=f"{before.text} {said}")
+            elif before:
+                unit = replace(unit, asked=before.text, asker=before.speaker, kind=before.kind)
+            units.append(unit)
+    return units
 
 
 def _sentences_of(line: Line) -> list[str]:
