@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.recall.finding import Found, find
-from langchain_tiered_memory.recall.worth import goes_on, judge, tokens_of
+from langchain_tiered_memory.recall.worth import judge, tokens_of
 from langchain_tiered_memory.summaries.rendering import recall_block, sitting_header
 from langchain_tiered_memory.types.drafts import SearchFilters
 
@@ -72,7 +72,7 @@ def recall_budget_of(
     plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
     if plan is None:  # the newest messages are shown, or all where they fit
         plan = ViewPlan(border=0, tail_from=0 if stored.tokens <= total else required.guard)
-    said = _given(runtime, found, plan, last=last, guard=required.guard, total=total)
+    said = _given(runtime, found, plan, last=last, total=total)
     runtime.view_cache.keep_recalled(ref.key, place, key, said)
     return replace(said, found=found)
 
@@ -85,7 +85,7 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     total = inputs.budget.max_tokens
     filters = SearchFilters(tracks=(inputs.track,)) if inputs.alone else None
     found = said.found or find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
-    given = _given(runtime, found, plan, last=last, guard=inputs.required.guard, total=total)
+    given = _given(runtime, found, plan, last=last, total=total)
     if given.share is None or given.share <= said.share:
         return replace(said, found=found)
     runtime.view_cache.keep_recalled(ref.key, f"said:{inputs.name}", (ref.epoch, last.seq, total), given)
@@ -103,11 +103,9 @@ def _hidden_by(plan: ViewPlan, found: Found, last: Entry) -> Callable[[int], boo
     return is_hidden
 
 
-def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, guard: int, total: int) -> RecallBudget:
+def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, total: int) -> RecallBudget:
     """What is given beside a message for which this was found, as far as the plan of the view does not show it."""
     settings, judged = runtime.settings.context, judge(found, _hidden_by(plan, found, last))
-    # In a tool loop the newest messages stand behind what the user said, which is shown itself.
-    newest = min(guard, last.seq)
     frame = runtime.counter.count_text("\n".join((recall_block((), sitting_gap_seconds=0.0), sitting_header(0.0))))
 
     def share_of(tokens: float) -> float:
@@ -119,7 +117,7 @@ def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, guard
     answering = min(share_of(tokens_of(found, judged.answers, most_each=NUMBERS.answers_tokens)), room, whole)
     matching = tokens_of(found, (one.sequence for one in judged.worth_quoting()))
     share = 0.0 if judged.asks == "nothing" else min(whole, NUMBERS.small_share)
-    if judged.asks == "a question" and not goes_on(found, judged, shown_from=newest):
+    if judged.asks == "a question":
         share = _most(found, settings, matching=matching / max(total, 1))
     # Summaries that answer it stand beside the quotes, and each day has a line of its own.
     wanted = share_of(matching + settings.shares.level_1_summaries * total) if matching else 0.0

@@ -203,7 +203,7 @@ def is_small_talk(entry: Entry) -> bool:
     return bool(said) and all(greets(piece.text) for piece in said)
 
 
-def _only_asks(text: str) -> bool:
+def only_asks(text: str) -> bool:
     """Whether all sentences of a passage ask: "Would you like more on this?" says nothing of what it is about."""
     said = pieces(text)
     return bool(said) and all(piece.text.rstrip().endswith(ASKS) for piece in said)
@@ -231,7 +231,7 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], 
         pieces = tuple(
             PassageOffer(
                 score=0.0
-                if entry.role == "assistant" and _only_asks(entry.text[passage.start : passage.stop])
+                if entry.role == "assistant" and only_asks(entry.text[passage.start : passage.stop])
                 else score,
                 tokens=POINTER_TOKENS + math.ceil(tokens * (passage.stop - passage.start) / total * 1.2),
             )

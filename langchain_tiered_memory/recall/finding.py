@@ -64,8 +64,12 @@ class Found:
     """For each of them how much its terms tell together that somebody else said."""
     known_terms: tuple[int, ...]
     """For each of them how many of its terms that are."""
+    nats: Mapping[str, float]
+    """How much each term of the question tells that somebody else said."""
     passage_count: int
     """Of the session."""
+    asked_at: int | None = None
+    """`seq` of the message that is the question, where one is."""
 
 
 def find(
@@ -143,7 +147,9 @@ def find(
         stretches=question.stretches,
         known_nats=tuple(sum(nats.get(term, 0.0) for term in one.terms) for one in question.stretches),
         known_terms=tuple(len(one.terms & known.keys()) for one in question.stretches),
+        nats=nats,
         passage_count=passage_count,
+        asked_at=asked_at,
     )
 
 

@@ -8,19 +8,25 @@ nothing of what is asked. What is shared answers where so much would hardly be s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import combinations
 from operator import gt
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from langchain_tiered_memory.recall.filling import POINTER_TOKENS, price
+from langchain_tiered_memory.recall.filling import POINTER_TOKENS, only_asks, price
 from langchain_tiered_memory.recall.questions import repeats
-from langchain_tiered_memory.recall.ranking import WEIGHTS
+from langchain_tiered_memory.recall.ranking import TIME_TERMS, WEIGHTS
+from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS
 from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.recall.finding import Found
+    from langchain_tiered_memory.recall.questions import Stretch
     from langchain_tiered_memory.recall.ranking import RankedEntry
 
 Asks: TypeAlias = Literal["nothing", "a little", "a question"]
@@ -36,12 +42,15 @@ _LEAST_OF_OWN = (0.1, 0.35)
 said of it: beside a brief message, and beside a long one, of which every old talk shares some words."""
 _TELLING_NATS = (20.0, 60.0)
 """Where a message counts as brief and as long: how much its known words tell together."""
-_GOES_ON = 0.5
-"""Of what an entry would score that has all that anybody said, from which on the answer before it is its subject."""
+_SUBJECT = 0.5
+"""Of what an entry would score that has all that anybody said, from which on it tells of the same subject."""
 _TWO, _SEVERAL = 2, 3
 """Words of a message of one stretch, all that anybody said before, that one old message shares, where none is rare:
 with two it may ask for that, with three it does, with a question mark or without. One makes small talk."""
 _SLACK = 1e-6
+_GREETING_TERMS = COMMON_TERMS | TIME_TERMS
+_ADDRESSED = re.compile(r"\W{0,8}(?:[A-Z][\w'-]{0,40}\W{0,8}){0,3}")
+"""Who is greeted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +62,9 @@ class Judged:
     answers: frozenset[int]
     """`seq`s of all that answers one."""
     asks: Asks
-    """However it is put."""
+    """Of what is out of sight, however it is put: what goes on with what stands in view asks little of that."""
     hidden: tuple[RankedEntry, ...]
     """All that is out of sight, as ranked."""
-    whole: float
-    """About what an entry would score that has all of a stretch that anybody said."""
     least: float
     """What an entry must score that is no answer, to be quoted beside one that asks."""
 
@@ -72,23 +79,32 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     """Judge what was found; `is_hidden` tells whether the entry of a `seq` is out of sight."""
     # Equal texts tell nothing more: the one that is ranked best stands for them.
     once: dict[tuple[str, str], RankedEntry] = {}
+    shown: list[RankedEntry] = []
     for one in found.ranked:
-        if one.sequence in found.entries and is_hidden(one.sequence):
-            entry = found.entries[one.sequence]
+        entry = found.entries.get(one.sequence)
+        if entry is None:
+            continue
+        if is_hidden(one.sequence):
             once.setdefault((entry.role, entry.text), one)
+        else:
+            shown.append(one)
     hidden = tuple(once.values())
     new = [one for one in hidden if one.adds]
-    rows, whole = _answers(found, new), _whole_score(found, new)
     said = [row for row, one in enumerate(found.stretches) if not cues.SMALL_TALK.match(cues.lowered(one.text))]
-    plain = _plain(found, rows, alone=len(said) == 1)
+    # Beside other things that are said, what does not ask is answered only where all the less is shared by chance.
+    beside = [row for row, one in enumerate(found.stretches) if not one.asks and len(said) != 1]
+    rows, whole = _answers(found, new, beside=beside), _whole_score(found, new)
+    plain = _plain(found, rows, beside=beside)
     best = sorted((-nats, seq) for nats, seq in (ones[0] for ones in plain))
+    asks = _asks(found, new, rows, said=said)
+    if asks == "a question" and _goes_on(found, hidden, shown, whole):
+        asks = "a little"
     return Judged(
         best=tuple(dict.fromkeys(seq for _, seq in best)),
         answers=frozenset(seq for ones in plain for _, seq in ones),
-        asks=_asks(found, new, rows, said=said),
+        asks=asks,
         hidden=hidden,
-        whole=whole,
-        least=_least_part(found) * whole,
+        least=(_least_part(found) if asks == "a question" else _SUBJECT) * whole,
     )
 
 
@@ -98,27 +114,10 @@ def tokens_of(found: Found, seqs: Iterable[int], *, most_each: int | None = None
     return sum(one if most_each is None else min(one, most_each) for one in prices)
 
 
-def goes_on(found: Found, judged: Judged, *, shown_from: int) -> bool:
-    """Whether what the user said last goes on with what the assistant said last: nothing older matches it as well.
-
-    What stands beside it counts as much more for that as it does in any ranking.
-    """
-    older = max((one.own_score for one in judged.hidden), default=0.0)
-    least = max(older, _GOES_ON * judged.whole)
-    beside = WEIGHTS.after[0] * judged.whole
-    hidden = {one.sequence for one in judged.hidden}
-    newest = [one for one in found.ranked if one.sequence >= shown_from and one.own_score > 0.0]
-    return any(
-        one.own_score + beside >= least
-        for one in newest
-        if one.sequence not in hidden and found.entries[one.sequence].role == "assistant"
-    )
-
-
-def _answers(found: Found, new: Sequence[RankedEntry]) -> list[_Row]:
-    """For each stretch what answers it, the best first, with what it shares."""
+def _answers(found: Found, new: Sequence[RankedEntry], *, beside: Sequence[int]) -> list[_Row]:
+    """For each stretch what answers it, the best first, and what it shares; for those `beside` others not by habit."""
     least = [math.log(max(found.passage_count * count / _BY_CHANCE, 1.0)) for count in found.known_terms]
-    sharing = [one for one in new if any(map(gt, one.shared, least))]
+    sharing = [one for one in _not_by_habit(found, new, least, beside=beside) if any(map(gt, one.shared, least))]
     terms = frozenset[str]().union(*(one.terms for one in found.stretches))
     again = {one.sequence for one in sharing if _asked_before(found, one.sequence, terms)}
     rows: list[_Row] = []
@@ -126,19 +125,70 @@ def _answers(found: Found, new: Sequence[RankedEntry]) -> list[_Row]:
         best = max((one.shared[row] for one in sharing), default=0.0)
         kept = [one for one in sharing if one.shared[row] > max(least[row], _BESIDE_BEST * best)]
         kept.sort(key=lambda one: (one.sequence in again, -one.shared[row]))
-        rows.append([(one.shared[row], one.sequence) for one in kept])
+        rows.append([] if _greets(found.stretches[row]) else [(one.shared[row], one.sequence) for one in kept])
     return rows
 
 
-def _plain(found: Found, rows: Sequence[_Row], *, alone: bool) -> list[_Row]:
+def _not_by_habit(
+    found: Found, new: Sequence[RankedEntry], least: Sequence[float], *, beside: Sequence[int]
+) -> list[RankedEntry]:
+    """Those of `new` that share much, for stretches `beside` others without words that come together out of habit.
+
+    Such are "let me know", and the caption of a picture.
+    """
+    sharing = [one for one in new if any(map(gt, one.shared, least))]
+    rows = [row for row in beside if any(one.shared[row] > least[row] for one in sharing)]
+    said = {seq: [frozenset(one.terms.split()) for one in found.passages[seq]] for seq in found.passages if rows}
+    for row in rows:
+        told = _told(said, {term: found.nats[term] for term in found.stretches[row].terms & found.nats.keys()})
+        for place, one in enumerate(sharing):
+            nats = min(one.shared[row], told[one.sequence])
+            sharing[place] = replace(one, shared=(*one.shared[:row], nats, *one.shared[row + 1 :]))
+    return sharing
+
+
+def _told(said: Mapping[int, Sequence[frozenset[str]]], nats: Mapping[str, float]) -> dict[int, float]:
+    """How much of these terms each entry shares, in nats: each as far as no rarer one beside it leads to expect it."""
+    shared = {seq: [one & nats.keys() for one in passages] for seq, passages in said.items()}
+    counts = Counter[str]()
+    together = Counter[tuple[str, ...]]()
+    for each in shared.values():
+        for one in each:
+            counts.update(one)
+            together.update(combinations(sorted(one), 2))
+
+    def beside(term: str, rarer: str) -> float:
+        """What a term tells in a passage that has a rarer one: how many of the others that have that have both."""
+        others = together[min(term, rarer), max(term, rarer)] - 1
+        return -math.log((others + math.exp(-nats[term])) / counts[rarer])
+
+    def told(one: frozenset[str]) -> float:
+        rarest = sorted(one, key=lambda term: (-nats[term], term))
+        return sum(
+            min(nats[term], *(beside(term, rarer) for rarer in rarest[:place])) if place else nats[term]
+            for place, term in enumerate(rarest)
+        )
+
+    return {seq: max(map(told, each), default=0.0) for seq, each in shared.items()}
+
+
+def _greets(stretch: Stretch) -> bool:
+    """Whether a stretch begins as a greeting, and says besides only who is greeted and what anybody asks of anybody."""
+    begins = cues.SMALL_TALK.match(cues.lowered(stretch.text))
+    if begins is None:
+        return False
+    addressed = _ADDRESSED.match(stretch.text, begins.end())
+    return _GREETING_TERMS.issuperset(analyse(stretch.text[addressed.end() if addressed else begins.end() :]))
+
+
+def _plain(found: Found, rows: Sequence[_Row], *, beside: Sequence[int]) -> list[_Row]:
     """The answers that are worth their room whatever else is said.
 
-    Those of a stretch that asks, or that stands `alone`; of others where so much would by chance be shared with no pair
-    of words of all that is said.
+    Those of a stretch that asks, or that stands alone; of those `beside` others where so much would by chance be shared
+    with no pair of words of all that is said.
     """
     least = math.log(max(found.passage_count * sum(found.known_terms) ** 2, 1))
-    answered = [(one.asks or alone, ones) for one, ones in zip(found.stretches, rows, strict=True) if ones]
-    return [ones for is_plain, ones in answered if is_plain or ones[0][0] > least]
+    return [ones for row, ones in enumerate(rows) if ones and (row not in beside or ones[0][0] > least)]
 
 
 def _whole_score(found: Found, new: Sequence[RankedEntry]) -> float:
@@ -155,6 +205,25 @@ def _least_part(found: Found) -> float:
     return low + (high - low) * min(max((sum(found.known_nats) - brief) / (long - brief), 0.0), 1.0)
 
 
+def _goes_on(found: Found, older: Sequence[RankedEntry], shown: Sequence[RankedEntry], whole: float) -> bool:
+    """Whether what the user said last goes on with what stands in view: nothing older matches it as well.
+
+    What stands beside it counts as much more for that as it does in any ranking, where it matches at all well. What
+    the user asked before is no subject: it may wait for its answer still.
+    """
+    best = max((one.own_score for one in older), default=0.0)
+    beside = {(found.asked_at or 0) - 1 - place: part * whole for place, part in enumerate(WEIGHTS.after)}
+
+    def matches(one: RankedEntry) -> bool:
+        entry = found.entries[one.sequence]
+        if entry.role == "user" and only_asks(entry.text):
+            return False
+        with_place = one.own_score + beside.get(one.sequence, 0.0)
+        return one.own_score >= best or with_place >= max(best, _SUBJECT * whole)
+
+    return any(one.adds and one.own_score > 0.0 and matches(one) for one in shown)
+
+
 def _asked_before(found: Found, seq: int, terms: frozenset[str]) -> bool:
     """Whether an entry is an earlier asking of the same: it comes behind what answers."""
     entry = found.entries[seq]
@@ -163,7 +232,7 @@ def _asked_before(found: Found, seq: int, terms: frozenset[str]) -> bool:
 
 def _asks(found: Found, new: Sequence[RankedEntry], rows: Sequence[_Row], *, said: Sequence[int]) -> Asks:
     """How much is asked in what is `said` besides small talk."""
-    asking = [row for row, one in enumerate(found.stretches) if one.asks]
+    asking = [row for row, one in enumerate(found.stretches) if one.asks and not _greets(one)]
     if asking:
         return "a question" if len(said) == 1 or any(rows[row] for row in asking) else "a little"
     if len(said) != 1 or not any(one.shared[said[0]] >= found.known_nats[said[0]] - _SLACK for one in new):

@@ -1,0 +1,91 @@
+"""What is worth quoting beside a message of a conversation that goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from langchain_tiered_memory.recall.finding import find
+from langchain_tiered_memory.recall.worth import judge
+from tests.memory_builders import entries_of, open_memory, ref_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.recall.worth import Judged
+
+IN_VIEW = 4
+"""Messages at the end of each conversation here that its view shows."""
+
+
+def judged_beside(*said: str, older: Sequence[str]) -> Judged:
+    """The last of what is `said`, user and assistant in turns, judged by what is `older` and out of sight."""
+    texts = [*older, *said]
+    first_by_user = len(texts) % 2 == 1
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages(
+            [
+                HumanMessage(text) if (place % 2 == 0) is first_by_user else AIMessage(text)
+                for place, text in enumerate(texts)
+            ]
+        )
+        entries = entries_of(session)
+        found = find(session.core.runtime, ref_of(session), texts[-1], asked_at=entries[-1].seq)
+        shown_from = entries[len(older)].seq
+        return judge(found, lambda seq: seq < shown_from)
+
+
+def filler(count: int) -> list[str]:
+    """Talk of which each message has words of its own."""
+    return [f"The item{at} went into box{at} of shelf{at} with label{at}." for at in range(count)]
+
+
+GREETINGS = [
+    "Hey Nora, how have you been since we last talked?",
+    "Hey! I was in Lisbon and came home with a cold.",
+    "Hey Nora, what's up today? A lot happened since we talked last.",
+    "Not much, the roof of the shed was mended.",
+]
+
+
+@pytest.mark.parametrize("greeting", ["Hey Nora, what's been up since we last talked?", "Hi Nora, how are you today?"])
+def test_a_greeting_asks_nothing_older_however_many_greetings_match_it(greeting: str) -> None:
+    judged = judged_beside("See you!", greeting, older=[*GREETINGS, *filler(60), *GREETINGS])
+    assert judged.asks == "nothing"
+    assert judged.worth_quoting() == []
+
+
+def test_a_question_behind_a_greeting_is_asked() -> None:
+    older = [*filler(30), "Nora keeps the ladder in the old chapel.", *filler(30)]
+    judged = judged_beside("See you!", "Hey Nora, where did the ladder stand?", older=older)
+    assert judged.asks == "a question"
+    assert len(judged.worth_quoting()) >= 1
+
+
+def test_words_that_always_come_together_are_no_answer() -> None:
+    captions = [f"Look at thing{at}! [shares an image: a photo of a part{at}]" for at in range(20)]
+    older = [one for pair in zip(captions, filler(40), filler(40), strict=False) for one in pair]
+    said = "We met the neighbours. [shares an image: a photo of a hedgehog]"
+    judged = judged_beside("What did you do?", said, older=older)
+    assert judged.worth_quoting() == []
+    rare = "The hedgehog of the neighbours sleeps behind the compost. [shares an image: a photo of leaves]"
+    said = "We met the neighbours with their hedgehog in the compost. [shares an image: a photo of a gate]"
+    named = judged_beside("What did you do?", said, older=[*older, rare, *filler(2)])
+    assert len(named.answers) == 1
+
+
+def test_what_goes_on_with_what_the_user_said_in_view_asks_little_of_what_is_older() -> None:
+    older = [*filler(20), "The kiln of the pottery is warm.", *filler(40)]
+    talk = ("I am firing the kiln with the new glaze.", "Nice.", "What temperature does the kiln glaze need?")
+    assert judged_beside(*talk, older=older).asks == "a little"
+    elsewhere = ("I am painting the fence.", "Nice.", "What temperature does the kiln glaze need?")
+    assert judged_beside(*elsewhere, older=older).asks == "a question"
+
+
+def test_an_asking_in_view_that_waits_for_its_answer_is_no_subject() -> None:
+    older = [*filler(20), "The kiln of the pottery needs 1240 degrees.", *filler(40)]
+    again = ("What temperature does the pottery kiln want?", "Sorry?", "What temperature does the pottery kiln need?")
+    assert judged_beside(*again, older=older).asks == "a question"
