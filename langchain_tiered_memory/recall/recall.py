@@ -113,7 +113,9 @@ def recall(
         if asked:
             known = runtime.store.facts.replaced(ref, asked)
             replaced.update((seq, known.get(seq, ())) for seq in asked)
-        since = ((one, replaced.get(one.entry.seq, ())) for one in quotes)
+        # A call and what it gave are what happened then: nothing replaces that.
+        stated = (() if one.entry.calls or one.entry.answers else replaced.get(one.entry.seq, ()) for one in quotes)
+        since = zip(quotes, stated, strict=True)
         return tuple(replace(one, replaced_by=_told(later, seen, filters)) for one, later in since)
 
     def block(quotes: Sequence[Quoted]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.recall.recall import recall
 from langchain_tiered_memory.types.drafts import SearchFilters
@@ -96,3 +96,16 @@ def test_a_question_that_brings_its_reply_says_that_it_was_replaced() -> None:
         said = "I had zinc marmalade quartz pelican for breakfast today."
         text = recall(runtime, ref_of(session), said, room=150, code_room=9, shown=frozenset(), said_at=99).text
         assert f"Bob: {OLD} (replaced since: " in text
+
+
+def test_a_call_and_what_it_gave_are_what_happened_then() -> None:
+    call = {"name": "set_port", "args": {"note": OLD}, "id": "c"}
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Note the port."), AIMessage(f"{OLD} I note it.", tool_calls=[call])])
+        session.add_messages([ToolMessage(OLD, tool_call_id="c", name="set_port"), *talk(20), HumanMessage(NEW)])
+        session.add_messages(talk(20))
+        session.flush()
+        found = quoted(session, room=200)
+    assert "8080" in found
+    assert "replaced since" not in found
