@@ -151,6 +151,8 @@ class Numbers:
     and one that was written."""
     part_least_file_age: Annotated[int, Told("tokens", 0, 10_000, "chosen")] = 500
     """The age of a file, in tokens since it was touched, counts from here: about a call and its result."""
+    part_named_file_age: Annotated[int, Told("tokens", 0, 10_000, "fitted", "transcript_probes")] = 1500
+    """A file that is named in what is being done counts as touched so lately, at least."""
     part_least_age: Annotated[int, Told("tokens", 0, 10_000, "chosen")] = 1000
     """The age of a line counts from here: what is younger is alike."""
     part_piece_chars: Annotated[int, Told("characters", 20, 5000, "chosen")] = 200
@@ -162,7 +164,8 @@ class Numbers:
     doing_tokens: Annotated[int, Told("tokens", 0, 10_000, "chosen")] = 700
     """The newest messages up to so many tokens tell what an agent is doing ..."""
     doing_messages: Annotated[int, Told("messages", 1, 50, "chosen")] = 3
-    """... or so many, which are a call, its result and what was said of it."""
+    """... or so many, which are a call, its result and what was said of it; so does what the assistant said in as many
+    of its messages, and the user last."""
     folded_said_share: Annotated[float, Told("of the folded message", 0, 1, "chosen")] = 0.15
     """What a message with folded calls says beside them."""
     facts_least_tokens: Annotated[int, Told("tokens", 10, 200, "chosen")] = 24

@@ -13,7 +13,7 @@ import shlex
 from collections import Counter
 from fnmatch import translate
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.message_text import role_of, text_of
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.runs import FileOperation
 
+
+Fate: TypeAlias = Literal["edited", "anew", "gone"]
+"""What becomes of the lines of a file: some are others, all are, or there is no such file any more."""
 
 SHELL_TOOLS = word_set(
     "bash sh zsh shell terminal exec execute localshell shellcommand execcommand execbash executebash executecommand "
@@ -262,6 +265,21 @@ def folded(name: str) -> str:
     return _SEPARATORS.sub("", name.lower())
 
 
+def fates_of_call(call: RequestedCall, settings: FileSettings) -> tuple[tuple[str, Fate], ...]:
+    """What a call of a shell makes of the lines of the files that it changes; nothing of a tool for files."""
+    if not is_shell(call, settings) or folded(_PREFIX.split(call.name)[-1]) not in SHELL_TOOLS:
+        return ()
+    found = (one for command in _commands(call) for one in fates_in_command(command))
+    return tuple((path, fate) for written, fate in found if (path := plain_path(written)) is not None)
+
+
+def is_at(path: str, place: str) -> bool:
+    """Whether a name may be that of the file `place`, or of one in a folder of that name."""
+    inner, outer = _plain(path), _plain(place)
+    begins = inner.startswith(f"{outer}/")
+    return may_be_same(path, place) or begins or (_is_absolute(inner) > _is_absolute(outer) and f"/{outer}/" in inner)
+
+
 def may_be_same(one: str, other: str) -> bool:
     """Whether two names may be of one file: one of them is the end of the other."""
     first, second = _plain(one), _plain(other)
@@ -324,7 +342,8 @@ _WRAPPERS = frozenset({"sudo", "time", "command", "env", "nohup", "builtin"})
 _READERS = frozenset({"cat", "bat", "batcat", "head", "tail", "less", "more", "nl", "tac", "diff"})
 _SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "ag"})
 _LISTERS = frozenset({"ls", "tree", "wc"})
-_CHANGERS = frozenset({"rm", "touch", "tee", "truncate", "unlink"})
+_REMOVERS = frozenset({"rm", "unlink"})
+_CHANGERS = _REMOVERS | {"touch", "tee", "truncate"}
 _TAKES_VALUE = {
     "head": frozenset({"-n", "-c"}),
     "tail": frozenset({"-n", "-c"}),
@@ -350,14 +369,35 @@ def paths_in_command(command: str) -> Iterator[tuple[str, FileOperation]]:
     `cd` within the line counts: `cd app && cat a.py` reads `app/a.py`. A longer line than 20,000 characters, or one
     with an open quote, names none.
     """
+    yield from ((path, operation) for _, _, path, operation in _uses_in(command))
+
+
+def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
+    """What becomes of the lines of the files that a command line changes, where what it names says that they change.
+
+    `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it.
+    """
+    for words, named, path, operation in _uses_in(command):
+        name, before = words[0].rsplit("/", 1)[-1], words[words.index(named) - 1]
+        if operation != "write" or before == ">>" or name == "touch" or (name == "tee" and "-a" in words):
+            continue
+        fate: Fate = "edited" if name == "sed" else "anew"
+        if name in _REMOVERS or (name == "mv" and named != words[-1]):
+            fate = "gone"
+        yield path, "anew" if before == ">" else fate
+
+
+def _uses_in(command: str) -> Iterator[tuple[list[str], str, str, FileOperation]]:
+    """Of each file that a command line names: the command's words, how it is named there, its path, what is done."""
     folder = ""
     for words in _simple_commands(command):
         if words[0] == "cd":
             folder = posixpath.join(folder, words[1]) if len(words) > 1 and _is_plain(words[1]) else folder
             continue
-        for path, operation in _named_by(words):
-            if _is_plain(path):
-                yield (posixpath.normpath(posixpath.join(folder, path)) if folder else path), operation
+        for named, operation in _named_by(words):
+            if _is_plain(named):
+                path = posixpath.normpath(posixpath.join(folder, named)) if folder else named
+                yield words, named, path, operation
 
 
 def only_reads(command: str) -> bool:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import folded, is_shell, touches_of_call
-from langchain_tiered_memory.messages.file_texts import changes_of, reading_of, shows_numbers
+from langchain_tiered_memory.messages.file_texts import changes_of, reading_of, shows_numbers, unsaid_of
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from langchain_tiered_memory.messages.file_texts import Change, Reading
+    from langchain_tiered_memory.messages.file_texts import Change, Reading, Unsaid
     from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.drafts import FileTouch
     from langchain_tiered_memory.types.records import Group
@@ -42,6 +42,8 @@ class FileCall:
     call_id: str | None
     touches: tuple[FileTouch, ...]
     changes: tuple[Change, ...]
+    unsaid: tuple[Unsaid, ...]
+    """Files that it changed without saying how."""
     reading: Reading | None
     refused: bool
     """Whether nothing came of it: its answer is marked as an error, or has not the form of its tool's."""
@@ -50,9 +52,10 @@ class FileCall:
     has_form: bool
     """Whether its answer has the form that a tool gives to what it did."""
 
-    def texts(self) -> Iterator[tuple[int, Change | Reading]]:
-        """What it put into files or showed of one, each with the message that has it."""
+    def texts(self) -> Iterator[tuple[int, Change | Reading | Unsaid]]:
+        """What it put into files, made of them or showed of one, each with the message that has it."""
         yield from ((self.seq, change) for change in self.changes)
+        yield from ((self.seq, one) for one in self.unsaid)
         if self.reading is not None:
             yield self.answer_seq, self.reading
 
@@ -82,6 +85,12 @@ def refused_writes(groups: Sequence[Group], settings: FileSettings) -> set[tuple
     return refused - done
 
 
+def gone_files(groups: Sequence[Group], settings: FileSettings) -> list[tuple[int, str]]:
+    """The files and folders that commands moved away or removed, each behind the message with the call."""
+    calls = (call for call in file_calls(groups, settings) if not call.refused)
+    return [(call.seq, one.path) for call in calls for one in call.unsaid if one.fate == "gone"]
+
+
 def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
     answers = {entry.answers: entry for entry in group.entries if entry.answers is not None}
     for entry in group.entries:
@@ -105,6 +114,7 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
                 call_id=call.id,
                 touches=touches,
                 changes=changes,
+                unsaid=unsaid_of(call, changes, settings),
                 reading=reading,
                 refused=getattr(result, "status", "success") == "error",
                 kind=kind,

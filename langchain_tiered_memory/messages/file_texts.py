@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.content_blocks import texts_in
-from langchain_tiered_memory.messages.file_accesses import SHELL_TOOLS, folded, touches_of_call
+from langchain_tiered_memory.messages.file_accesses import SHELL_TOOLS, fates_of_call, folded, touches_of_call
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.messages.content_blocks import RequestedCall
+    from langchain_tiered_memory.messages.file_accesses import Fate
     from langchain_tiered_memory.settings import FileSettings
 
 _MAX_CHARS = 60_000
@@ -71,6 +72,14 @@ class Reading:
     """The number of the first of them in the file, where the tool printed it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsaid:
+    """A file whose lines a command changed without saying into what."""
+
+    path: str
+    fate: Fate
+
+
 def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...]:
     """The texts that a call put into files, in their order; none of a call that writes no file."""
     written = [touch for touch in touches_of_call(call, settings) if touch.operation == "write"]
@@ -85,6 +94,12 @@ def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...
     if folded(call.name.rsplit(".", 1)[-1].rsplit("__", 1)[-1]) in SHELL_TOOLS:
         return tuple(change for body in bodies for change in _here_documents(body[:_MAX_CHARS], path, len(written)))
     return tuple(_pairs(call.args, path, settings))[:_MAX_CHANGES]
+
+
+def unsaid_of(call: RequestedCall, changes: Sequence[Change], settings: FileSettings) -> tuple[Unsaid, ...]:
+    """The files that a shell changed otherwise than by the `changes` that its command holds."""
+    said = {change.path for change in changes}
+    return tuple(Unsaid(path=path, fate=fate) for path, fate in fates_of_call(call, settings) if path not in said)
 
 
 def reading_of(call: RequestedCall, result: BaseMessage, settings: FileSettings) -> Reading | None:

@@ -117,3 +117,14 @@ def test_a_summary_by_rules_tells_the_refusal_and_not_that_a_file_was_written() 
         written = "\n".join(one.text for one in summaries_of(session))
         assert "The person at the desk says no." in written
         assert "in place" not in written
+
+
+def test_a_file_that_was_moved_away_or_removed_is_none_of_the_run() -> None:
+    with open_memory(clock=FrozenClock(NOW)) as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Move the notes.")])
+        session.add_messages(used("write_file", 1, file_path="/srv/p/docs/testing/notes.md", content="the notes"))
+        session.add_messages(used("write_file", 2, file_path="/srv/p/a.py", content="the first of all"))
+        session.add_messages(used("bash", 3, command="mv docs/testing docs/old && rm a.py b.py"))
+        session.add_messages(used("write_file", 4, file_path="b.py", content="made anew"))
+        assert [one.path for one in session.accessed_files()] == ["b.py", "docs/old"]

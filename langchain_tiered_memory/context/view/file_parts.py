@@ -3,9 +3,10 @@
 An agent that works on files needs next what it wrote itself, then the lines around what it touched, then what it read
 last, and most of all in files that it is at work on: on recorded runs the text of the next edit stood in its own former
 writes three times as often, token for token, as in reads of the same age, and half as often where twice as much work
-lay between now and the last look at the file, or the text itself. So each line is worth what it is divided by both
-ages, more the more it has to do with what the agent is doing (`relatedness`), and the room goes to the lines that are
-worth most.
+lay between now and the last look at the file; the age of the text itself tells less. So each line is worth what it is
+divided by the age of its file and by the root of its own, more the more it has to do with what the agent is doing
+(`relatedness`), and the room goes to the lines that are worth most.
+Readings that overlap are one run of lines. What a shell changed without saying how is doubtful, or gone.
 What a later call replaced is shown as it stands after it; what the recent messages show is not
 shown again.
 """
@@ -13,13 +14,15 @@ shown again.
 from __future__ import annotations
 
 import math
+import posixpath
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.messages.file_texts import Change, Reading
+from langchain_tiered_memory.messages.file_accesses import is_at
+from langchain_tiered_memory.messages.file_texts import Change, Reading, Unsaid
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.readings import read_once
 
@@ -67,7 +70,7 @@ class FileText:
     seq: int
     age: int
     """Tokens of file work since."""
-    text: Change | Reading
+    text: Change | Reading | Unsaid
     shown: bool = False
     """Whether the view shows it anyway: then it only tells what is newer than what went before it."""
 
@@ -84,8 +87,12 @@ class _Fragment:
     shown: bool = False
     changed: bool = False
     """Whether something in it was written after it was read, or written."""
+    doubtful: int = 0
+    """The message with the command that changed the file since, and did not say how; 0: none."""
     touched: list[tuple[int, int, int]] = field(default_factory=list)
     """Lines that the agent wrote, from and up to, and when, as an age."""
+    read: list[tuple[int, int, int]] = field(default_factory=list)
+    """Lines that were read again since, or read later than the others."""
     seen: list[tuple[int, int]] = field(default_factory=list)
     """Lines that the view shows where they were written."""
 
@@ -115,6 +122,8 @@ def file_parts(
     touched: dict[str, int] = {}
     for one in texts:
         touched[one.text.path] = min(one.age, touched.get(one.text.path, one.age))
+    named = {path: min(age, NUMBERS.part_named_file_age) for path, age in touched.items() if _is_named(path, doing)}
+    touched |= named
     pieces = _by_worth(fragments, list(_pieces(fragments, touched)), doing)
     spent, chosen = 0, Counter[int]()
     taken: list[_Piece] = []
@@ -148,6 +157,13 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
     by_path: dict[str, list[_Fragment]] = {}
     for one in texts:
         text = one.text
+        if isinstance(text, Unsaid):
+            for path in [path for path in by_path if is_at(path, text.path)]:
+                if text.fate != "edited":
+                    del by_path[path]
+                for fragment in by_path.get(path, ()):
+                    fragment.doubtful = one.seq
+            continue
         before = by_path.setdefault(text.path, [])
         fresh = _Fragment(path=text.path, seq=one.seq, age=one.age, lines=[], shown=one.shown)
         if isinstance(text, Reading):
@@ -160,15 +176,65 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
             if any(stands) and not one.shown:
                 continue
             fresh.lines, fresh.written = text.new.split("\n"), True
-        whole = fresh.text
-        for fragment in [one for one in before if one.text in whole]:
-            before.remove(fragment)
-            if fragment.written:
-                start = whole.count("\n", 0, whole.find(fragment.text))
-                fresh.touched.append((start, start + len(fragment.lines), fresh.age))
-        before.append(fresh)
+        _take_in(before, fresh)
     for found in by_path.values():
         yield from found
+
+
+def _take_in(before: list[_Fragment], fresh: _Fragment) -> None:
+    """Add a run of lines to those of its file: what it says is taken from the others, and it joins what it goes on."""
+    whole = fresh.text
+    for fragment in [one for one in before if one.text in whole or (one.doubtful and _mostly_in(one, fresh))]:
+        before.remove(fragment)
+        place = whole.find(fragment.text)
+        if place >= 0:
+            start = whole.count("\n", 0, place)
+            fresh.touched += [(a + start, b + start, age) for a, b, age in fragment.touched]
+            if fragment.written:
+                fresh.touched.append((start, start + len(fragment.lines), fresh.age))
+    for fragment in () if fresh.written else reversed(before):
+        place = fragment.text.find(whole)
+        if place >= 0 and not fragment.shown:
+            start = fragment.text.count("\n", 0, place)
+            end = start + len(fresh.lines)
+            if not fresh.shown:
+                fragment.read.append((start, end, fresh.age))
+                return
+            fragment.seen.append((start, end))
+        elif not (fresh.shown or fragment.shown or fragment.written or fragment.doubtful):
+            if (lines := _joined(fragment.lines, fresh.lines)) is not None:
+                _lengthen(fragment, fresh, lines, at=len(lines) - len(fresh.lines))
+                return
+            if (lines := _joined(fresh.lines, fragment.lines)) is not None:
+                _lengthen(fragment, fresh, lines, at=0)
+                return
+    before.append(fresh)
+
+
+def _mostly_in(fragment: _Fragment, fresh: _Fragment) -> bool:
+    """Whether more than half of the lines that say something stand in a newer run, or of those in it here."""
+    old, new = ({line for line in one.lines if line.strip()} for one in (fragment, fresh))
+    return 2 * len(old & new) > min(len(old), len(new))
+
+
+def _joined(first: Sequence[str], second: Sequence[str]) -> list[str] | None:
+    """Two runs of lines as one, where the second begins within the first and goes on behind its end."""
+    for place in range(max(len(first) - len(second), 0), len(first)):
+        common = len(first) - place
+        if first[place] == second[0] and first[place:] == second[:common]:
+            is_telling = sum(map(len, second[:common])) >= NUMBERS.part_piece_chars
+            return [*first, *second[common:]] if is_telling else None
+    return None
+
+
+def _lengthen(fragment: _Fragment, fresh: _Fragment, lines: list[str], *, at: int) -> None:
+    """Make a run of lines one with a newer one, whose lines are those from `at` on."""
+    shift = len(lines) - len(fragment.lines) if at == 0 else 0
+    fragment.lines, fragment.seq = lines, fresh.seq
+    fragment.touched = [(a + shift, b + shift, age) for a, b, age in fragment.touched]
+    fragment.seen = [(a + shift, b + shift) for a, b in fragment.seen]
+    fragment.read = [(a + shift, b + shift, age) for a, b, age in fragment.read]
+    fragment.read.append((at, at + len(fresh.lines), fresh.age))
 
 
 def _replace(fragment: _Fragment, change: Change, *, age: int, shown: bool) -> bool:
@@ -184,6 +250,7 @@ def _replace(fragment: _Fragment, change: Change, *, age: int, shown: bool) -> b
     fragment.touched = [
         (a + shift if a >= end else a, b + shift if b >= end else b, was) for a, b, was in fragment.touched
     ]
+    fragment.read = [(a + shift if a >= end else a, b + shift if b >= end else b, was) for a, b, was in fragment.read]
     fragment.seen = [(a + shift if a >= end else a, b + shift if b >= end else b) for a, b in fragment.seen]
     written = start, start + new.count("\n") + 1
     fragment.touched.append((*written, age))
@@ -244,22 +311,35 @@ def _passages(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 def _worth(fragment: _Fragment) -> list[float]:
     """Of each line: most where the agent wrote it, more the nearer it is to that, less the older it is."""
-    worth = [
-        (NUMBERS.part_written_worth if fragment.written else NUMBERS.part_read_worth)
-        / max(fragment.age, NUMBERS.part_least_age)
-    ] * len(fragment.lines)
+    worth = [_faded(NUMBERS.part_written_worth if fragment.written else NUMBERS.part_read_worth, fragment.age)] * len(
+        fragment.lines
+    )
+    marks = [(start, end, _faded(NUMBERS.part_read_worth, age), 0) for start, end, age in fragment.read]
     for kind, lines in (
         (NUMBERS.part_around_worth, NUMBERS.part_around_lines),
         (NUMBERS.part_next_worth, NUMBERS.part_next_lines),
         (NUMBERS.part_written_worth, 0),
     ):
-        for start, end, age in fragment.touched:
-            of_age = kind / max(fragment.age if lines else age, NUMBERS.part_least_age)
-            for line in range(max(start - lines, 0), min(end + lines, len(worth))):
-                worth[line] = max(worth[line], of_age)
+        marks += [
+            (start, end, _faded(kind, fragment.age if lines else age), lines) for start, end, age in fragment.touched
+        ]
+    for start, end, of_age, lines in marks:
+        for line in range(max(start - lines, 0), min(end + lines, len(worth))):
+            worth[line] = max(worth[line], of_age)
     for start, end in fragment.seen:
         worth[start:end] = [0.0] * len(worth[start:end])
     return worth
+
+
+def _faded(worth: float, age: int) -> float:
+    """What a line of such a worth is worth at an age: less by its root, for the age of its file counts beside it."""
+    return worth / math.sqrt(max(age, NUMBERS.part_least_age))
+
+
+def _is_named(path: str, doing: AbstractSet[str]) -> bool:
+    """Whether what is being done names a file, with or without its ending: whoever does that is about to turn to it."""
+    stem = words_in(posixpath.basename(path.replace("\\", "/")).split(".")[0])
+    return bool(stem) and stem <= doing
 
 
 def _rendered(fragments: Sequence[_Fragment], taken: Sequence[_Piece]) -> str:
@@ -284,10 +364,13 @@ def _run(fragment: _Fragment, pieces: Sequence[_Piece]) -> str:
         else:
             spans.append([piece.start, piece.end])
     done = ("written" if fragment.written else "read") + (" and changed since" if fragment.changed else "")
+    done += f", message {fragment.seq}"
+    if fragment.doubtful:
+        done += f"; lines may be others since a command in message {fragment.doubtful}"
     lines, at = [], 0
     for start, end in spans:
         left = f", {start - at} lines before left out" if start > at else ""
-        lines.append(f"[{done}, message {fragment.seq}{left}]" if at == 0 else f"[{start - at} lines left out]")
+        lines.append(f"[{done}{left}]" if at == 0 else f"[{start - at} lines left out]")
         lines += fragment.lines[start:end]
         at = end
     if at < len(fragment.lines):

@@ -19,6 +19,8 @@ from langchain_tiered_memory.context.view.file_parts import FileText, file_parts
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.file_calls import file_calls
 from langchain_tiered_memory.messages.groups import as_groups
+from langchain_tiered_memory.messages.message_text import text_of
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.runs.file_list import accessed_files, files_block
 from langchain_tiered_memory.summaries.rendering import parts_block
 
@@ -77,7 +79,7 @@ def _with_parts(inputs: Inputs, rendered: RenderedView, *, room: int) -> Rendere
     free = room - beside - ours(parts_block(""), part="parts", counter=counter).tokens
     parts = ""
     if free >= NUMBERS.part_least_tokens:
-        texts, doing = _file_texts(inputs, rendered), _doing(rendered)
+        texts, doing = _file_texts(inputs, rendered), _doing(inputs, rendered)
         for share in _SHARES:
             parts = file_parts(texts, room=round(share * free), count=counter.count_text, doing=doing)
             if not parts or counter.count_text(parts) <= free:
@@ -108,15 +110,18 @@ def _file_texts(inputs: Inputs, rendered: RenderedView) -> list[FileText]:
     return texts[-_TEXTS:]
 
 
-def _doing(rendered: RenderedView) -> frozenset[str]:
-    """The words of the newest messages."""
-    words: set[str] = set()
+def _doing(inputs: Inputs, rendered: RenderedView) -> frozenset[str]:
+    """The words of the newest messages, of what the assistant said lately and of what the user asks for."""
+    words = set(words_in(inputs.required.last_user_text))
     tokens = 0
     for number, entry in enumerate(reversed(rendered.tail)):
         tokens += entry.tokens
         if number >= NUMBERS.doing_messages and tokens > NUMBERS.doing_tokens:
             break
         words |= words_in(entry.text)
+    answers = [entry for entry in rendered.tail if entry.role == "assistant"]
+    for entry in answers[-NUMBERS.doing_messages :]:
+        words |= words_in(text_of(message_or_stand_in(entry)[0]))
     return frozenset(words)
 
 

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import ToolMessage
 
 from langchain_tiered_memory.messages.content_blocks import RequestedCall
-from langchain_tiered_memory.messages.file_texts import Change, Reading, changes_of, reading_of
+from langchain_tiered_memory.messages.file_texts import Change, Reading, Unsaid, changes_of, reading_of, unsaid_of
 from langchain_tiered_memory.settings import FileSettings
 
 SETTINGS = FileSettings()
@@ -91,3 +91,27 @@ def test_several_files_and_failed_reads_are_no_reading() -> None:
     assert reading_of(call("bash", command="cat a.py b.py"), result, SETTINGS) is None
     failed = ToolMessage("no such file", tool_call_id="c", status="error")
     assert reading_of(call("Read", file_path="a.py"), failed, SETTINGS) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "fates"),
+    [
+        ("sed -i 's/load/weight/' src/crane.py", [("src/crane.py", "edited")]),
+        ("cd src && mv crane.py lift.py", [("src/crane.py", "gone"), ("src/lift.py", "anew")]),
+        ("rm -rf build/out.txt", [("build/out.txt", "gone")]),
+        ("make notes > notes.txt", [("notes.txt", "anew")]),
+        ("echo more >> notes.txt; touch src/crane.py; cat src/crane.py", []),
+    ],
+)
+def test_a_shell_tells_what_becomes_of_a_file_where_it_does_not_say_its_words(
+    command: str, fates: list[tuple[str, str]]
+) -> None:
+    asked = call("bash", command=command)
+    assert [(one.path, one.fate) for one in unsaid_of(asked, (), SETTINGS)] == fates
+
+
+def test_a_here_document_says_what_its_file_is() -> None:
+    asked = call("bash", command=f"cat > src/crane.py <<'EOF'\n{NEW}\nEOF\n")
+    assert unsaid_of(asked, (), SETTINGS) == (Unsaid(path="src/crane.py", fate="anew"),)
+    assert unsaid_of(asked, changes_of(asked, SETTINGS), SETTINGS) == ()
+    assert unsaid_of(call("Edit", file_path="a.py", old_string=OLD, new_string=NEW), (), SETTINGS) == ()

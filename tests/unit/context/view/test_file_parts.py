@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.context.view.file_parts import FileText, file_parts
-from langchain_tiered_memory.messages.file_texts import Change, Reading
+from langchain_tiered_memory.messages.file_texts import Change, Reading, Unsaid
 from langchain_tiered_memory.text.readings import let_go_of_readings
 
 LINES = [f"line {number} of the harbour master's book" for number in range(60)]
@@ -160,3 +160,53 @@ def test_a_passage_is_not_broken_by_what_it_repeats() -> None:
     same = "    if error is not None:\n        " + "raise the error, " * 14 + "\n\n"
     passage = "".join(f"def function_{number}(self):\n    {'x = 1; ' * 30}\n\n{same}" for number in range(3))
     assert passage.rstrip() in file_parts([read(2, passage.rstrip().split("\n"))], room=2000, count=words)
+
+
+def changed(seq: int, fate: str, *, path: str = "a.py") -> FileText:
+    return FileText(seq=seq, age=100, text=Unsaid(path=path, fate=fate))  # type: ignore[arg-type]
+
+
+def test_lines_that_a_command_may_have_changed_say_so() -> None:
+    parts = file_parts([read(2, LINES, path="/srv/a.py"), changed(5, "edited")], room=2000, count=words)
+    assert LINES[3] in parts
+    assert "[read, message 2; lines may be others since a command in message 5]" in parts
+
+
+def test_what_was_read_after_such_a_command_takes_the_place_of_what_was_known() -> None:
+    after = [line.replace("harbour", "quay") if number == 7 else line for number, line in enumerate(LINES[:20])]
+    parts = file_parts([read(2, LINES[:20]), changed(5, "edited"), read(7, after)], room=2000, count=words)
+    assert after[7] in parts
+    assert LINES[7] not in parts
+    assert "may be others" not in parts
+
+
+def test_lines_of_a_file_that_was_moved_or_written_anew_are_not_shown() -> None:
+    for fate in ("gone", "anew"):
+        texts = [read(2, LINES), read(3, LINES, path="b.py"), changed(5, fate)]
+        parts = file_parts(texts, room=2000, count=words)
+        assert "a.py" not in parts
+        assert "b.py" in parts
+
+
+def test_readings_that_overlap_are_one_run_of_lines() -> None:
+    texts = [read(2, LINES[:30]), read(4, LINES[20:50]), read(6, LINES[10:20]), wrote(8, "changed", old=LINES[25])]
+    parts = file_parts(texts, room=2000, count=words)
+    assert all(parts.count(line) == 1 for line in (*LINES[:25], *LINES[26:50]))
+    assert parts.count("message") == 1
+    before = file_parts([read(4, LINES[20:50]), read(6, LINES[:30])], room=2000, count=words)
+    assert "\n".join(LINES[:50]) in before
+
+
+def test_the_age_of_a_line_counts_less_than_that_of_its_file() -> None:
+    texts = [
+        wrote(1, "the agent wrote this line into the file at work", path="at_work.py", age=16_000),
+        wrote(3, "the agent wrote this line into another file", path="left.py", age=4000),
+        read(5, ["import os"], path="at_work.py", age=400, shown=True),
+    ]
+    assert "at_work.py" in file_parts(texts, room=30, count=words)
+
+
+def test_a_file_that_is_named_in_what_is_done_goes_before_one_of_the_same_age() -> None:
+    texts = [wrote(1, LINES[0], path="quay_test.go", age=6000), wrote(3, LINES[1], path="crane.go", age=5500)]
+    assert "quay_test.go" not in file_parts(texts, room=30, count=words)
+    assert "quay_test.go" in file_parts(texts, room=30, count=words, doing=frozenset({"quay_test", "failed"}))
