@@ -124,3 +124,28 @@ def test_a_call_that_nothing_answered_does_not_take_the_view(call_style: CallSty
         assert _text(context).count("a crane of the harbour") == 0
         held = [one for one in context.messages if "big.py" in str(getattr(one, "tool_calls", ""))]
         assert not held, "the user has spoken since: it is history"
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_was_read_last_leaves_room_for_what_the_agent_wrote(call_style: CallStyle) -> None:
+    with open_memory(clock=FrozenClock(NOW)) as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [HumanMessage("Mend the harbour's cranes.", id="goal")])
+        for number in range(1, 8):
+            told(call_style, session.add_messages, _work(number))
+        condensed = 0
+        for number in range(20, 32):
+            path = f"yard/part_{number}.py"
+            read = "\n".join(f"line {line} of {path}, as it was read" for line in range(90))
+            call = {"name": "Read", "args": {"file_path": path}, "id": f"c{number}"}
+            asks = AIMessage("", tool_calls=[call], id=f"a{number}")
+            told(call_style, session.add_messages, [asks, ToolMessage(read, tool_call_id=f"c{number}")])
+            told(call_style, session.flush)
+            context = told(call_style, session.context, "", max_tokens=_BUDGET)
+            assert context.tokens <= _BUDGET
+            assert not check_valid(context.messages)
+            assert f"line 89 of {path}" in _text(context), "what is news is shown whole"
+            if context.guard.steps:
+                condensed += 1
+                assert context.section("parts") is not None
+        assert condensed > 1

@@ -13,7 +13,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.layout import ours
+from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS, ours
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.file_parts import FileText, file_parts, words_in
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
@@ -43,16 +43,47 @@ def with_file_work(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with the parts of files that are worth most before its recent part, as far as there is room."""
     if not inputs.mode.shows_parts or not rendered.plan.border:
         return rendered
-    return _with_parts(inputs, rendered, room=_filled(inputs) - inputs.policy.of("files"))
+    room = _filled(inputs) - inputs.policy.of("files")
+    return _with_parts(inputs, _with_fewer_readings(inputs, rendered, room=room), room=room)
+
+
+def _with_fewer_readings(inputs: Inputs, rendered: RenderedView, *, room: int) -> RenderedView:
+    """`rendered` with readings among its recent messages cut, where these leave parts less than is theirs by right.
+
+    What was read last is worth no more for that than what the agent wrote before: where it takes the room of both, the
+    lines of readings that the model has seen are chosen with all others, by what they are worth. Parts are to have as
+    much as a condensation leaves recent messages.
+    """
+    if not inputs.settings.guard.masks_outputs:
+        return rendered
+    masked, tail = dict(rendered.plan.masked), {entry.seq: entry for entry in rendered.tail}
+    seen = max((entry.seq for entry in rendered.tail if entry.role == "assistant"), default=0)
+    beside = rendered.tokens - rendered.tokens_of("parts") - rendered.tokens_of("files")
+    wanted = inputs.policy.stays - (room - beside)
+    for call in file_calls(as_groups(rendered.tail), inputs.settings.files):
+        answer = tail.get(call.answer_seq)
+        if wanted <= 0 or call.answer_seq > seen:
+            break
+        if answer is None or call.reading is None or call.refused or answer.pinned:
+            continue
+        frees = masked.get(answer.seq, answer.tokens - OVERHEAD_TOKENS) - NUMBERS.mask_keep_tokens
+        if frees >= NUMBERS.least_gain:
+            masked[answer.seq] = NUMBERS.mask_keep_tokens
+            wanted -= frees
+    plan = replace(rendered.plan, masked=tuple(sorted(masked.items())))
+    return rendered if plan == rendered.plan else seen_with(inputs, plan, rendered.tail)
 
 
 def with_more_parts(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with parts of files, and its list of files, in the room that is left of what a view is filled to."""
-    beside = rendered.tokens - rendered.tokens_of("files")
-    room = _filled(inputs) - inputs.policy.of("files")
-    if not inputs.mode.shows_parts or not rendered.plan.border or room - beside < NUMBERS.part_least_tokens:
+    if not inputs.mode.shows_parts or not rendered.plan.border:
         return rendered
-    bare = seen_with(inputs, replace(rendered.plan, files=""), rendered.tail)
+    room = _filled(inputs) - inputs.policy.of("files")
+    fewer = _with_fewer_readings(inputs, rendered, room=room)
+    beside = fewer.tokens - fewer.tokens_of("files")
+    if room - beside < NUMBERS.part_least_tokens:
+        return rendered
+    bare = seen_with(inputs, replace(fewer.plan, files=""), fewer.tail)
     return with_files(inputs, _with_parts(inputs, bare, room=room))
 
 
