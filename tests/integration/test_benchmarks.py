@@ -33,6 +33,7 @@ from benchmarks import (
     prefix,
     recall,
     recorded_reader,
+    reviewed_notes,
     session_page,
     tier_workloads,
     transcript_probes,
@@ -118,6 +119,15 @@ def test_what_a_model_wrote_is_found_again_and_shown(run: Run) -> None:
     assert figures["unknown"] <= 0.1 * figures["asked"]
     assert figures["shares"]["this memory, the recorded model"]["all"] >= 0.9
     assert "rare sentences" in printed
+
+
+def test_recorded_answers_to_reviews_make_room_and_lose_no_more_than_their_slips(run: Run) -> None:
+    found, printed = run(reviewed_notes.main)
+    before, after = found["figures"]["before"], found["figures"]["after"]
+    assert after["stated"] > before["stated"] + 0.2
+    assert after["notes"] < before["notes"] / 2
+    assert (before["lost"], after["lost"]) == (0, 1)
+    assert "reviews as recorded" in printed
 
 
 @pytest.mark.skipif(find_minilm() is None, reason="the files of MiniLM are not here")

@@ -65,16 +65,16 @@ def test_a_question_behind_a_greeting_is_asked() -> None:
     assert len(judged.worth_quoting()) >= 1
 
 
+CAPTION = "[shares an image: a photo of a person standing before a brick building with a red door]"
+
+
 def test_words_that_always_come_together_are_no_answer() -> None:
-    captions = [f"Look at thing{at}! [shares an image: a photo of a part{at}]" for at in range(20)]
-    older = [one for pair in zip(captions, filler(40), filler(40), strict=False) for one in pair]
-    said = "We met the neighbours. [shares an image: a photo of a hedgehog]"
-    judged = judged_beside("What did you do?", said, older=older)
-    assert judged.worth_quoting() == []
-    rare = "The hedgehog of the neighbours sleeps behind the compost. [shares an image: a photo of leaves]"
-    said = "We met the neighbours with their hedgehog in the compost. [shares an image: a photo of a gate]"
-    named = judged_beside("What did you do?", said, older=[*older, rare, *filler(2)])
-    assert len(named.answers) == 1
+    older = [*filler(40), *(f"Look at thing{at}! {CAPTION}" for at in range(6)), *filler(40)]
+    said = f"We met the neighbours. {CAPTION}"
+    assert judged_beside("What did you do?", said, older=older).worth_quoting() == []
+    rare = "The hedgehog of the neighbours sleeps behind the compost."
+    said = "We met the neighbours with their hedgehog in the compost. It rained."
+    assert len(judged_beside("What did you do?", said, older=[*older, rare, *filler(2)]).answers) == 1
 
 
 def test_what_goes_on_with_what_the_user_said_in_view_asks_little_of_what_is_older() -> None:
