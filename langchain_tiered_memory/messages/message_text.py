@@ -64,6 +64,17 @@ def text_of(message: BaseMessage) -> str:
     return safe_text("\n".join(line for line in lines if line))
 
 
+_NOTICE = re.compile(r"\s*(?:/[\w:.-]{1,80}|\[[^\[\]\n]{1,200}\]|<([A-Za-z][\w-]{0,60})>.{0,2000}</\1>)\s*", re.DOTALL)
+
+
+def is_notice(text: str) -> bool:
+    """Whether a user's message is none of a person's words: by its form, a host's command or its note.
+
+    A command is a slash and a name alone; a note stands in brackets, or between a tag and its end, from end to end.
+    """
+    return _NOTICE.fullmatch(text) is not None
+
+
 def joined_text(parts: Iterable[Part]) -> str:
     """Texts of `parts`, each on a line of its own unless it continues the one before."""
     pieces: list[str] = []

@@ -123,3 +123,30 @@ def test_it_keeps_its_bytes_and_is_never_shown_twice(call_style: CallStyle) -> N
         context = condensed(session, call_style)
         shown = [one.id for one in context.messages if one.id in ("asked", "said", "done", "next")]
         assert shown[-2:] == ["done", "next"]
+
+
+@both
+def test_what_is_hardly_larger_than_its_room_is_not_cut(call_style: CallStyle) -> None:
+    asked = "The quay: " + "crane " * 44 + "Shall I paint the bollards?"
+    with open_memory() as memory:
+        context = begun(memory.session("s"), call_style, asked, "yes")
+        at = place(context, "asked")
+        assert at is not None
+        assert context.messages[at].text == asked
+
+
+@both
+def test_a_command_and_a_note_of_the_host_are_no_words_of_the_user(call_style: CallStyle) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [HumanMessage("What is there to do on the quay?")])
+        for number, said in enumerate(
+            ("/mode", "[Stopped by the user]", "<out>set</out>", "Weigh [all] of them", "Go on")
+        ):
+            told(call_style, session.add_messages, [HumanMessage(said, id=f"h{number}")])
+            worked_on(session, call_style, 20 * number, 20 * number + 20)
+        history = condensed(session, call_style).section("history")
+        assert history is not None
+        quoted = history.text.partition("Earlier messages of the user")[2]
+        assert "Weigh [all] of them" in quoted
+        assert not any(one in quoted for one in ("/mode", "[Stopped", "<out>"))

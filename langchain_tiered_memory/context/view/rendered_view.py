@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS, Piece, ours, shortened, shown
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.repeated_reads import pointing, repeated_reads
+from langchain_tiered_memory.messages.message_text import is_notice
 from langchain_tiered_memory.messages.quoting import QUOTE_TOKENS, quotes_within
 from langchain_tiered_memory.summaries.rendering import (
     facts_block,
@@ -182,7 +183,7 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     queries = in_order(inputs, sorted(asked))
     begins_with = next((entry for entry in tail if entry.seq not in opening), None)
     leads = bool(queries) and begins_with is not None and begins_with.role != "user"
-    quoted = queries[:-1] if leads else queries
+    quoted = [one for one in (queries[:-1] if leads else queries) if not is_notice(one.text)]
     if not inputs.policy.quotes_queries:
         quoted = []
     elif plan.answered == "at work":
@@ -194,9 +195,14 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     answered = in_order(inputs, [plan.answers] if plan.answers > plan.since and inputs.policy.quotes_queries else [])
     answered = [one for one in answered if min(one.tokens, NUMBERS.least_readable_tokens) <= half]
     led_by = [*(one for one in answered if one.seq not in standing | quoted_there), *(queries[-1:] if leads else ())]
+    rooms = [question if one.role == "user" else half for one in led_by]
+    # What is hardly larger than its room is cut for less than the line takes that says so.
+    rooms = [
+        one.tokens if one.tokens < room + NUMBERS.least_gain else room for one, room in zip(led_by, rooms, strict=True)
+    ]
     led = [
-        shortened(one, max_tokens=question if one.role == "user" else half, counter=counter, expands=inputs.expands)
-        for one in led_by
+        shortened(one, max_tokens=most, counter=counter, expands=inputs.expands)
+        for one, most in zip(led_by, rooms, strict=True)
     ]
     taken = sum(piece.tokens for piece in led if piece.entry in answered)
     if plan.items or plan.left_spans or quoted or plan.tasks:
