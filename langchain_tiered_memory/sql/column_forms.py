@@ -18,7 +18,16 @@ from langchain_tiered_memory.errors import DamagedRowError
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.types.files import FILE_KINDS, Tier
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
-from langchain_tiered_memory.types.records import Fact, FactKind, FactStatus, Role, SummaryState, Verdict
+from langchain_tiered_memory.types.records import (
+    EARLIEST,
+    LATEST,
+    Fact,
+    FactKind,
+    FactStatus,
+    Role,
+    SummaryState,
+    Verdict,
+)
 from langchain_tiered_memory.types.runs import FileOperation, TaskState
 
 if TYPE_CHECKING:
@@ -121,8 +130,9 @@ def _are_packed(value: object) -> bool:
 
 
 _WORDS = Form(lambda value: isinstance(value, str), "is no text")
-_MOMENT = Form(_is_amount, "is no moment since 1970")
+_MOMENT = Form(lambda value: _is_amount(value) and value <= LATEST, "is no moment since 1970")
 """Of this program's clock; a message may have been said before."""
+_SAID = Form(lambda value: _is_number(value) and EARLIEST <= value <= LATEST, "is no moment that has a date")
 _PLACE = _whole(1)
 _FORMS: Mapping[str, Form] = {
     **dict.fromkeys(("auto", "key", "place", "serial"), _PLACE),
@@ -131,6 +141,7 @@ _FORMS: Mapping[str, Form] = {
     "signed": _whole(-(2**63)),
     "count": _whole(0),
     "moment": _MOMENT,
+    "said": _SAID,
     "number": Form(_is_number, "is no number"),
     "amount": Form(_is_amount, "is no number of at least 0"),
     "share": Form(lambda value: _is_number(value) and 0 <= value <= 1, "is no share between 0 and 1"),

@@ -13,7 +13,7 @@ from langchain_tiered_memory.sql.column_forms import Columns, check, damage_in
 from langchain_tiered_memory.sql.rows import names_in, names_to_json, packed_or_none
 from langchain_tiered_memory.sql.schema import WAITS, digest_of, entries, open_calls, packed, storable, unpacked
 from langchain_tiered_memory.types.drafts import counter_mark
-from langchain_tiered_memory.types.records import Entry, Role
+from langchain_tiered_memory.types.records import EARLIEST, LATEST, Entry, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,6 +49,7 @@ def entry_of(row: Iterable[Any]) -> Entry:
         and type(tokens) is int
         and tokens >= 0
         and isinstance(at, float | int)
+        and EARLIEST <= at <= LATEST
         and role in ROLES
         and isinstance(text, str)
         and isinstance(payload, str)

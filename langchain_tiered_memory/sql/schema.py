@@ -46,7 +46,7 @@ _KEPT_AS: dict[str, TypeEngine[Any]] = {
     for kinds, sql_type in (
         ("auto key order serial", BigKey),
         ("count place signed whole", BigInteger()),
-        ("amount moment number share", Float()),
+        ("amount moment number said share", Float()),
         ("counts facts json name names numbers waits words zones", Text()),
         # Namespaces below another one are a range: PostgreSQL must sort them as SQLite does.
         ("namespace", Text().with_variant(Text(collation="C"), "postgresql")),
@@ -115,7 +115,7 @@ migrations = _table(
 sessions = _table(
     "sessions",
     "key:auto digest:id! session_id:name owner_digest:id?& owner:name? title:name? next_seq:place=1 epoch:count=0",
-    "entries:count=0 tokens:count=0 passages:count=0 terms:count=0 last_at:number? created_at:moment",
+    "entries:count=0 tokens:count=0 passages:count=0 terms:count=0 last_at:said? created_at:moment",
     "ended_at:moment? begun_by:name? checkpointer:words? forgotten:place?",
 )
 
@@ -131,7 +131,7 @@ ENTRY_ID = "ltm_entries_id"
 entries = _table(
     "entries",
     "session_key:key* seq:place* id_digest:id message_id:name track:name role:role name:name? kind:name? task:name?",
-    "text:words payload:words digest:sha256 tokens:count/int counter:count/int? at:number calls:names?",
+    "text:words payload:words digest:sha256 tokens:count/int counter:count/int? at:said calls:names?",
     "open_calls:waits?",
     _computed("waits", "open_calls IS NOT NULL"),
     "answers:name? group_seq:place pinned:flag revision:count/int=0 summary_id:id? seal:id?",
@@ -165,7 +165,7 @@ revisions = _table(
 passages = _table(
     "passages",
     "id:auto session_key:key level:count/int seq:place summary_id:id? part:count/int start:count/int stop:count/int",
-    "track:name kind:name? at:number scope:words/32 terms:words vector:words/32?",
+    "track:name kind:name? at:said scope:words/32 terms:words vector:words/32?",
     Index("ltm_passages_owner", "session_key", "level", "seq", "part"),
     Index("ltm_passages_summary", "summary_id"),
 )
@@ -183,7 +183,7 @@ summaries = _table(
     "id:id* session_key:key level:place/int track:name? state:summary_state",
     _computed("unfinished", "state IN ('pending', 'generating', 'failed')"),
     "sources:names source_digest:sha256_or_empty first_seq:place last_seq:place entry_count:place/int",
-    "first_at:number last_at:number source_tokens:count/int parent_id:id? strategy:words text:words=",
+    "first_at:said last_at:said source_tokens:count/int parent_id:id? strategy:words text:words=",
     "text_digest:sha256_or_empty= facts:facts=[] facts_read:count/int=0 tokens:count/int=0 counter:count/int?",
     "degraded:flag stale:flag touched:flag by_rules:flag wanted:flag attempts:count/int=0 error:words? model:words?",
     "calls:count/int=0 input_tokens:count=0 output_tokens:count=0 seconds:amount=0 kept_identifiers:share?",
@@ -216,7 +216,7 @@ _partial_index("ltm_summaries_unread", summaries, "session_key facts_read first_
 facts = _table(
     "facts",
     "session_key:key* id:fact_id* summary_id:id track:name kind:fact_kind subject:words attribute:words value:words",
-    "text:words by:role speaker:name seq:place at:number sources:numbers weight:share by_model:flag",
+    "text:words by:role speaker:name seq:place at:said sources:numbers weight:share by_model:flag",
     "instead_of:numbers=[] ends:names=[] joins:names=[] mentions:place/int status:fact_status superseded_by:fact_id?",
     "beside:names?",
     Index("ltm_facts_worth", "session_key", "status", "weight", "mentions", "seq", "id"),
@@ -265,7 +265,7 @@ events = _table(
 
 files = _table(
     "files",
-    "session_key:key* seq:place* path_digest:id* track:name path:name operation:operation tool:name at:number",
+    "session_key:key* seq:place* path_digest:id* track:name path:name operation:operation tool:name at:said",
     Index("ltm_files_track", "session_key", "track", "seq"),
 )
 _partial_index("ltm_files_written", files, "session_key operation path_digest", where=files.c.operation == "write")

@@ -35,7 +35,7 @@ from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import of_track
 from langchain_tiered_memory.sql.schema import digest_of, entries, files, packed, summaries, unpacked
 from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
-from langchain_tiered_memory.types.records import FINISHED
+from langchain_tiered_memory.types.records import EARLIEST, FINISHED, LATEST
 from langchain_tiered_memory.types.runs import FileAccess
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class EntryReads(Room):
         with self.database.read() as connection:
             for part in chunks(sorted(set(seqs))):
                 for seq, at, role, name, track in connection.execute(_MOMENTS, {"session": ref.key, "seqs": part}):
-                    if isinstance(at, float | int) and role in ROLES:
+                    if isinstance(at, float | int) and EARLIEST <= at <= LATEST and role in ROLES:
                         read.append(Moment(seq, at, role, None if name is None else unpacked(name), unpacked(track)))
                     else:
                         damaged.append(seq)

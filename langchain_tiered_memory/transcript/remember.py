@@ -19,6 +19,7 @@ from langchain_tiered_memory.messages.ingest import draft_of, redacted, redacted
 from langchain_tiered_memory.messages.message_text import role_of
 from langchain_tiered_memory.models.message_counting import Calibration
 from langchain_tiered_memory.transcript.outbox import write_if_possible
+from langchain_tiered_memory.types.records import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,8 +36,6 @@ When = dt.datetime | float
 
 _IDS_NAMED = 20
 """Ids that an event names, at most."""
-_EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC).timestamp()
-_LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC).timestamp()
 
 
 def remember(
@@ -130,7 +129,7 @@ def _seconds(moment: object) -> float:
     if isinstance(moment, dt.datetime):
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
         return aware.timestamp()
-    if isinstance(moment, float | int) and not isinstance(moment, bool) and _EARLIEST <= moment <= _LATEST:
+    if isinstance(moment, float | int) and not isinstance(moment, bool) and EARLIEST <= moment <= LATEST:
         return float(moment)
     msg = f"{moment!r} is not a time: give a datetime, or seconds since the epoch"
     raise InvalidInputError(msg)

@@ -438,6 +438,11 @@ class LeftOut:
     """Its tokens; 0 if they are not known."""
 
 
+EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC).timestamp()
+LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC).timestamp()
+"""Times of ours are between them, so that each has a date in every zone."""
+
+
 def utc(seconds: float) -> dt.datetime:
     """A time of ours as an aware `datetime`."""
     return dt.datetime.fromtimestamp(seconds, tz=dt.UTC)

@@ -235,7 +235,7 @@ def damaged_copy(healthy: Path, tmp_path: Path, damages: list[Damage]) -> tuple[
 
 def misshapen_values(column: Any) -> list[Any]:
     if isinstance(column.type, Integer | Boolean | Float):
-        return ["garbage" if isinstance(column.type, Float) else -5]
+        return ["garbage", 1e300] if isinstance(column.type, Float) else [-5]
     if isinstance(column.type, LargeBinary):
         return ["garbage"]
     return ["garbage \u00e9 \\x", b"\xff\xfe"]
