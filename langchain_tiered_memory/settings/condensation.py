@@ -73,9 +73,10 @@ class ValidationSettings(Frozen):
     """Share of the sources' identifiers that a summary must state after the audit. 0 takes any."""
     least_grounded: float = Field(default=0.4, ge=0, le=1)
     """Share of a summary's terms that must stand in its sources, before the audit; 0.1 more with each doubling of the
-    sources' distinct terms beyond 250, up to 0.75; 0 takes any. What has fewer is about something else: the model is
-    asked again, then the next writer. Where nobody else can write, the text counts as degraded: shown as provisional,
-    not condensed further, made again. Measured by `benchmarks/unsound.py`."""
+    sources' distinct terms beyond 250, up to 0.75; less by what a share of so few terms varies by chance; 0 takes
+    any. What has fewer is about something else: the model is asked again, then the next writer. Where nobody else can
+    write, the text counts as degraded: shown as provisional, not condensed further, made again. Measured by
+    `benchmarks/unsound.py`."""
     least_covered: float = Field(default=0.06, ge=0, le=1)
     """Terms of the sources that a summary must state, before the audit, as a share of all of them (of 300, or of the
     tokens asked for, where they are more); 0 takes any, also one that repeats a single message. What states fewer is

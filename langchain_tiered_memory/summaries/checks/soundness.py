@@ -64,6 +64,8 @@ class Soundness:
 
     grounded: float
     """Share of its terms that stand in a source, 0 to 1; 1 where the sources are too long to tell."""
+    stated: int = 0
+    """Distinct terms of the text: the fewer, the more a single other word weighs in the share."""
     covered: float
     """Terms of the sources that it states, as a share of all of them; of 300, or of the tokens that it should have,
     where they are more than that."""
@@ -110,6 +112,7 @@ def soundness(
     copied = many and bool(shared) and alike >= _ONE_SOURCE_SHARE * len(shared) and alike >= _REPEATED * len(one)
     return Soundness(
         terms=len(told),
+        stated=len(stated),
         grounded=len(grounded) / len(stated) if stated else 0.0,
         covered=len(shared) / max(1, min(_MANY_TERMS, worth, target_tokens)) if told else 1.0,
         from_one_source=copied and len(one) < _MAIN_SOURCE_SHARE * len(told),
@@ -126,10 +129,16 @@ def shares(text: str, stretches: Iterable[Sequence[str]]) -> list[float] | None:
 
 
 def unsound(found: Soundness, *, least_grounded: float, least_covered: float) -> Unsound | None:
-    """Which measure a text fails, if any; a least score of 0 takes whatever it measures."""
+    """Which measure a text fails, if any; a least score of 0 takes whatever it measures.
+
+    A share of a few terms is known only roughly: it fails where it lies below by more than a share of so many varies by
+    chance (its standard deviation).
+    """
     doublings = max(0.0, math.log2(max(found.terms, 1) / _FEW_TERMS))
     more = max(0.0, min(_MORE_WITH_EACH_DOUBLING * doublings, _MOST_GROUNDED - least_grounded))
-    if found.grounded < (least_grounded + more if least_grounded else 0.0):
+    asked = least_grounded + more if least_grounded else 0.0
+    varies = math.sqrt(asked * (1.0 - asked) / found.stated) if found.stated and found.grounded else 0.0
+    if found.grounded < asked - varies:
         return "ungrounded"
     if found.covered < least_covered:
         return "says too little"

@@ -81,6 +81,27 @@ def test_small_talk_may_be_told_in_any_words(text: str) -> None:
     assert fault(LOREM, chat) == "ungrounded"
 
 
+SAID_IN_PASSING = (
+    "Let the crowd wait", "It makes them hungry", "They surely know", "By now", "Well",
+    "Nobody at our table ordered the trout", "They said the dish was dry and tasted like leftovers",
+    "I can't stand dishes that are just leftovers of other dishes",
+    "Grandma's stew was leftovers but it didn't taste like it",
+    "Probably one of the best dishes she ever cooked",
+)  # fmt: skip
+
+
+def test_of_a_line_with_few_terms_a_few_other_words_decide_nothing() -> None:
+    honest = (
+        "- The user rejects meals made from remains, such as the trout by hearsay, and enjoyed grandma's stew as "
+        "remains that had another flavour."
+    )
+    strange = "- The user grows tomatoes on the balcony and asks which fertiliser keeps the leaves green in summer."
+    found = soundness(honest, SAID_IN_PASSING, are_messages=True, target_tokens=40)
+    assert found.grounded < 0.4
+    assert unsound(found, least_grounded=0.4, least_covered=0.06) is None
+    assert fault(strange, SAID_IN_PASSING, target_tokens=40) == "ungrounded"
+
+
 def test_a_score_of_zero_takes_anything() -> None:
     found = soundness(LOREM, SOURCES)
     assert unsound(found, least_grounded=0, least_covered=0) is None
