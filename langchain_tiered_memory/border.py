@@ -1,10 +1,10 @@
 """The check of arguments at the public border: one, made from the signatures of the verbs.
 
 A verb says by its annotations what it takes; `types/arguments.py` has words for what a type alone does not say. The
-check is made when a verb is first called, and costs a few microseconds a call. What is wrong is refused before anything
-is read or written, with the argument, what came, and what is wanted. What Python's users take for the same is taken:
-an `int` for a `float`, any iterable where several are wanted, subclasses. One text, one mapping or one message is
-never several.
+check is pydantic's, made when a verb is first called, and costs some ten microseconds a call. What is wrong is refused
+before anything is read or written, with the argument, what came, and what is wanted. What Python's users take for the
+same is taken: an `int` for a `float`, any iterable where several are wanted, subclasses. One text, one mapping or one
+message is never several.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ import numbers
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache, cached_property, wraps
+from functools import cache, cached_property, partial, wraps
 from reprlib import Repr
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, PlainValidator, TypeAdapter, ValidationError, WrapValidator
+from pydantic_core import PydanticCustomError
 
 from langchain_tiered_memory.errors import ArgumentError, TieredMemoryError
 from langchain_tiered_memory.types.arguments import MOST, Such
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 Interface = TypeVar("Interface", bound=type)
-Check = Callable[[Any], Any]
-"""Gives a value as the verb is to have it, or raises `_Refused`."""
 
 _ONE = (str, bytes, bytearray, memoryview, Mapping, BaseModel)
 """What can be iterated, and is one thing all the same."""
@@ -37,27 +36,6 @@ _SHOWN_CHARACTERS = 80
 """Of a value that cannot be taken: enough to recognise it."""
 _SHOWN = Repr()
 _SHOWN.maxstring = _SHOWN.maxother = _SHOWN_CHARACTERS
-
-
-class _Refused(Exception):  # noqa: N818 - it never leaves this module
-    """A value that does not fit: what is wanted, what came, in which part of the argument, and what to do."""
-
-    def __init__(self, wanted: str, value: object, place: str = "", *, advice: str = "") -> None:
-        super().__init__()
-        self.wanted = wanted
-        self.value = value
-        self.place = place
-        self.advice = advice
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Kind:
-    """What an annotation takes."""
-
-    wanted: str
-    """In words, as in "it must be ..."."""
-    check: Check | None = None
-    """`None`: it takes anything."""
 
 
 def checked(error: type[TieredMemoryError] = ArgumentError) -> Callable[[Verb], Verb]:
@@ -128,66 +106,45 @@ class _Border:
         self._error = error
 
     @cached_property
-    def _parameters(self) -> Mapping[str, inspect.Parameter]:
-        return inspect.signature(self._verb).parameters
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self._verb)
 
     @cached_property
-    def _placed(self) -> tuple[str, ...]:
-        """Arguments that may be given by position."""
-        return tuple(name for name, one in self._parameters.items() if one.kind == one.POSITIONAL_OR_KEYWORD)
-
-    @cached_property
-    def _required(self) -> tuple[str, ...]:
-        return tuple(
-            name
-            for name, one in self._parameters.items()
-            if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-        )
-
-    @cached_property
-    def _checks(self) -> Mapping[str, Check | None]:
-        hints = {name: one.annotation for name, one in self._parameters.items() if one.annotation is not one.empty}
+    def _adapters(self) -> Mapping[str, TypeAdapter[Any]]:
+        parameters = self._signature.parameters
+        hints = {name: one.annotation for name, one in parameters.items() if one.annotation is not one.empty}
         module = sys.modules[self._verb.__module__]
         read = get_type_hints(
             types.SimpleNamespace(__annotations__=hints), vars(module), _ReadLater(module), include_extras=True
         )
-        for name, one in self._parameters.items():
+        for name, one in parameters.items():
             if one.kind == one.VAR_KEYWORD:
                 (named,) = get_args(read.pop(name))  # `Unpack` of a `TypedDict`
                 read |= get_type_hints(named, include_extras=True)
-        return {name: _kind_of(hint).check for name, hint in read.items()}
+        return {name: TypeAdapter(_strict(hint)) for name, hint in read.items()}
 
     def taken(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as the verb is to have them."""
-        placed = self._placed
-        if len(args) > len(placed):
-            given, so = (len(args) - 1, placed[1:]) if placed[:1] == ("self",) else (len(args), placed)
-            self._refuse(f"{given} arguments came by position, and it takes {', '.join(so) or 'none'} so")
-        by_place = [self._one(name, value) for name, value in zip(placed, args, strict=False)]
-        by_name = {name: self._one(name, value) for name, value in named.items()}
-        for name in self._required:
-            if name not in by_name and name not in placed[: len(args)]:
-                self._refuse(f"{name} is missing")
-        return tuple(by_place), by_name
-
-    def _one(self, name: str, value: object) -> object:
-        checks = self._checks
-        if name in checks:
-            check = checks[name]
-        elif name in self._placed:
-            return value  # `self`
-        else:
-            self._refuse(f"it has no argument {name!r}, but {', '.join(checks) or 'none'}")
         try:
-            return check(value) if check is not None else value
-        except _Refused as refused:
-            said = _told(name, refused)
-        return self._refuse(said)
-
-    def _refuse(self, said: str) -> NoReturn:
+            bound = self._signature.bind(*args, **named)
+        except TypeError as error:
+            said = f"{error}; it takes {self._told_arguments()}"
+        else:
+            several = (one.name for one in self._signature.parameters.values() if one.kind == one.VAR_KEYWORD)
+            changes = bound.arguments.get(next(several, ""), {})
+            unknown = ", ".join(repr(one) for one in changes if one not in self._adapters)
+            said = unknown and f"there is no argument {unknown}, but {', '.join(self._adapters)}"
+            said = said or _put_in_form(self._adapters, bound.arguments) or _put_in_form(self._adapters, changes)
+            if not said:
+                return bound.args, bound.kwargs
         owner, _, name = self._verb.__qualname__.rpartition(".")
         msg = f"{owner if name == '__init__' else name}: {said}"
         raise self._error(msg)
+
+    def _told_arguments(self) -> str:
+        own = [one for name, one in self._signature.parameters.items() if name != "self"]
+        bare = [one.replace(annotation=one.empty) for one in own]
+        return str(self._signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
 def checked_fields(kind: type, values: Mapping[str, Any], error: type[TieredMemoryError]) -> dict[str, Any]:
@@ -198,197 +155,151 @@ def checked_fields(kind: type, values: Mapping[str, Any], error: type[TieredMemo
         values: By name. Those that the class does not define stay as they are.
         error: What is raised for what cannot be taken.
     """
-    taken = dict(values)
-    checks = _own_checks(kind)
-    for name in values.keys() & checks.keys():
-        try:
-            taken[name] = checks[name](values[name])
-        except _Refused as refused:
-            msg = f"{kind.__name__}: {_told(name, refused)}"
-            raise error(msg) from None
+    adapters, taken = _own_adapters(kind), dict(values)
+    said = _put_in_form(adapters, taken)
+    if said:
+        msg = f"{kind.__name__}: {said}"
+        raise error(msg)
     return taken
 
 
+def _put_in_form(adapters: Mapping[str, TypeAdapter[Any]], values: dict[str, Any]) -> str:
+    """Give named values the form that they are to have; says what cannot be taken."""
+    for name in [one for one in values if one in adapters]:
+        try:
+            values[name] = adapters[name].validate_python(values[name])
+        except ValidationError as error:
+            return _told(name, error)
+    return ""
+
+
 @cache
-def _own_checks(kind: type) -> Mapping[str, Check]:
+def _own_adapters(kind: type) -> Mapping[str, TypeAdapter[Any]]:
     own = types.SimpleNamespace(__annotations__=inspect.get_annotations(kind))
     try:
         hints = get_type_hints(own, vars(sys.modules[kind.__module__]), include_extras=True)
     except NameError:  # a name for type checkers alone: a value that a verb made, and nobody writes by hand
         return {}
-    kinds = {name: _kind_of(hint) for name, hint in hints.items() if not name.startswith(("_", "model_config"))}
-    return {name: one.check for name, one in kinds.items() if one.check is not None}
+    named = {name: hint for name, hint in hints.items() if not name.startswith(("_", "model_config"))}
+    return {name: TypeAdapter(_strict(hint)) for name, hint in named.items()}
 
 
-def _told(name: str, refused: _Refused) -> str:
-    return f"{name}{refused.place} must be {refused.wanted}, not {_SHOWN.repr(refused.value)}{refused.advice}"
+def _told(name: str, error: ValidationError) -> str:
+    """What cannot be taken, and what is wanted; of a list, the element that fits nowhere is named."""
+    faults = error.errors(include_url=False)
+    places = [tuple(one for one in fault["loc"] if isinstance(one, int)) for fault in faults]
+    place = max(places, key=len)
+    here = [fault for fault, one in zip(faults, places, strict=True) if one == place]
+    said = [fault.get("ctx", {"wanted": fault["msg"].removeprefix("Input should be ")}) for fault in here]
+    wanted = " or ".join(dict.fromkeys(one["wanted"] if "wanted" in one else one["expected"] for one in said))
+    value = next((one["instead"] for one in said if "instead" in one), here[0]["input"])
+    advice = next((one["advice"] for one in said if one.get("advice")), "")
+    return f"{name}{''.join(f'[{one}]' for one in place)} must be {wanted}, not {_SHOWN.repr(value)}{advice}"
 
 
-def _kind_of(hint: Any) -> _Kind:  # noqa: ANN401 - any annotation
-    """What an annotation takes.
+def _strict(hint: Any) -> Any:  # noqa: ANN401 - any annotation
+    """An annotation as pydantic is to check it: nothing is converted but what Python's users take for the same.
 
     Raises:
         TypeError: when this module does not know how to check it.
     """
     plain, inner = get_origin(hint) or hint, [one for one in get_args(hint) if one is not ...]
     if plain is Annotated:
-        return _such(_kind_of(inner[0]), [one for one in inner[1:] if isinstance(one, Such)])
+        checks = [WrapValidator(partial(_such, one)) for one in inner[1:] if isinstance(one, Such)]
+        return Annotated[(_strict(inner[0]), *checks)] if checks else _strict(inner[0])
     if plain in (Union, types.UnionType):
-        return _any_of([_kind_of(one) for one in inner])
+        kinds = [_strict(one) for one in inner]
+        return Any if Any in kinds else Annotated[Union[tuple(kinds)], Field(union_mode="left_to_right")]  # noqa: UP007
     if plain is Literal:
-        return _one_of(inner)
+        return hint
     if plain in _SEVERAL:
-        return _several(_kind_of(inner[0]) if inner else _ANYTHING, as_given=plain is Iterable)
-    return _kind_of_class(plain)
+        element = _strict(inner[0]) if inner else Any
+        if element is Any and plain is Iterable:
+            return Annotated[Any, PlainValidator(_iterable)]
+        return Annotated[types.GenericAlias(list, (element,)), WrapValidator(_listed)]
+    return _strict_class(plain)
 
 
-def _kind_of_class(plain: Any) -> _Kind:  # noqa: ANN401 - as above
-    if plain in _PLAIN:
-        return _PLAIN[plain]
+def _strict_class(plain: Any) -> Any:  # noqa: ANN401 - as above
+    if plain in (Any, object) or getattr(plain, "_is_protocol", False):
+        return Any  # what takes it asks for the methods that it needs
     if isinstance(plain, type) and issubclass(plain, dict):  # a `TypedDict` too
-        return _PLAIN[Mapping]
-    if getattr(plain, "_is_protocol", False):
-        return _ANYTHING  # what takes it asks for the methods that it needs
-    if isinstance(plain, type):
-        return _instance(plain)
-    msg = f"an argument that is checked at the border cannot be annotated with {plain!r}"
-    raise TypeError(msg)
+        plain = Mapping
+    if plain in _PLAIN:
+        return Annotated[Any, PlainValidator(_PLAIN[plain])]
+    if not isinstance(plain, type):
+        msg = f"an argument that is checked at the border cannot be annotated with {plain!r}"
+        raise TypeError(msg)
+    wanted = f"{'an' if plain.__name__[0] in 'AEIO' else 'a'} {plain.__name__}"
+    return Annotated[Any, PlainValidator(partial(_instance, plain, wanted))]
 
 
-def _number(value: object) -> int:
+def _refuse(wanted: str, **more: object) -> NoReturn:
+    code = "refused"
+    raise PydanticCustomError(code, "must be {wanted}", {"wanted": wanted, **more})
+
+
+def _such(mark: Such, value: object, inner: Callable[[object], Any]) -> object:
+    """A value of a type of which some are meant."""
+    try:
+        found = inner(value)
+    except ValidationError as error:
+        if any(isinstance(place, int) for fault in error.errors(include_url=False) for place in fault["loc"]):
+            raise
+    else:
+        if mark.fits(found):
+            return found
+    _refuse(mark.wanted, **({"instead": type(value)} if mark.is_secret else {}))
+
+
+def _iterable(value: object) -> object:
+    if isinstance(value, _ONE) or not isinstance(value, Iterable):
+        _refuse("a list", advice=": put it in a list")
+    return value
+
+
+def _listed(value: object, inner: Callable[[object], Any]) -> object:
+    """Several, as a list: so its elements can be looked at."""
+    return inner(list(cast("Iterable[Any]", _iterable(value))))
+
+
+def _instance(kind: Any, wanted: str, value: object) -> object:  # noqa: ANN401 - a class, or one of typing's
+    """An object of a class; a record of ours is looked at field by field."""
+    if not isinstance(value, kind):
+        _refuse(wanted)
+    if dataclasses.is_dataclass(kind):
+        adapters = _own_adapters(cast("type", kind))
+        said = _put_in_form(adapters, {name: getattr(value, name) for name in adapters})
+        if said:
+            _refuse(wanted, advice=f": {said}")
+    return value
+
+
+def _number(value: object, wanted: str = "a whole number") -> int:
     if not isinstance(value, bool) and isinstance(value, numbers.Integral) and abs(int(value)) < MOST:
         return int(value)
-    raise _Refused(_WHOLE, value)
+    _refuse(wanted)
+
+
+def _real(value: object) -> float:
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral) and math.isfinite(value):
+        return float(value)
+    return _number(value, "a finite number")
 
 
 def _bytes(value: object) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
-    wanted = "bytes"
-    raise _Refused(wanted, value)
+    _refuse("bytes")
 
 
-def _real(value: object) -> float:
-    if isinstance(value, numbers.Integral):
-        return _number(value)
-    if isinstance(value, numbers.Real) and math.isfinite(value):
-        return float(value)
-    raise _Refused(_FINITE, value)
-
-
-def _such(kind: _Kind, marks: Sequence[Such]) -> _Kind:
-    """A kind of which some values are meant."""
-    wanted = marks[-1].wanted if marks else kind.wanted
-    inner = kind.check
-
-    def check(value: object) -> object:
-        try:
-            found = inner(value) if inner is not None else value
-        except _Refused as refused:
-            if refused.place:
-                raise
-            raise _Refused(wanted, value) from None
-        if all(mark.fits(found) for mark in marks):
-            return found
-        raise _Refused(wanted, type(value) if any(mark.is_secret for mark in marks) else value)
-
-    return _Kind(wanted, check)
-
-
-def _any_of(kinds: Sequence[_Kind]) -> _Kind:
-    """One of several kinds. Of a list, the element that fits nowhere is named; advice is kept."""
-    if any(kind.check is None for kind in kinds):
-        return _ANYTHING
-    wanted = " or ".join(dict.fromkeys(kind.wanted for kind in kinds))
-    checks = [kind.check for kind in kinds if kind.check is not None]
-
-    def check(value: object) -> object:
-        inside: _Refused | None = None
-        advice = ""
-        for one in checks:
-            try:
-                return one(value)
-            except _Refused as refused:
-                inside = refused if refused.place else inside
-                advice = advice or refused.advice
-        raise inside or _Refused(wanted, value, advice=advice)
-
-    return _Kind(wanted, check)
-
-
-def _where(fits: Callable[[object], bool], wanted: str) -> _Kind:
-    def check(value: object) -> object:
-        if fits(value):
-            return value
-        raise _Refused(wanted, value)
-
-    return _Kind(wanted, check)
-
-
-def _one_of(values: Sequence[object]) -> _Kind:
-    def fits(value: object) -> bool:
-        return any(isinstance(value, type(one)) and value == one for one in values)
-
-    return _where(fits, " or ".join(map(repr, values)))
-
-
-def _several(element: _Kind, *, as_given: bool) -> _Kind:
-    """Several of a kind: what is no sequence becomes a tuple, so that its elements can be looked at."""
-    wanted = "a list" if element.check is None else f"a list (each {element.wanted})"
-
-    def check(value: object) -> object:
-        if isinstance(value, _ONE) or not isinstance(value, Iterable):
-            raise _Refused(wanted, value, advice=": put it in a list")
-        if element.check is None and as_given:
-            return value
-        found = value if isinstance(value, Sequence) else tuple(value)
-        if element.check is None:
-            return found
-        taken = []
-        for place, one in enumerate(found):
-            try:
-                taken.append(element.check(one))
-            except _Refused as refused:
-                raise _Refused(refused.wanted, refused.value, f"[{place}]{refused.place}") from None
-        return taken
-
-    return _Kind(wanted, check)
-
-
-def _instance(kind: type) -> _Kind:
-    """An object of a class; a record of ours is looked at field by field."""
-    wanted = f"{'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__}"
-
-    def check(value: object) -> object:
-        if not isinstance(value, kind):
-            raise _Refused(wanted, value)
-        for name, one in _own_checks(kind).items() if dataclasses.is_dataclass(kind) else ():
-            try:
-                one(getattr(value, name))
-            except _Refused as refused:
-                raise _Refused(refused.wanted, refused.value, f".{name}{refused.place}") from None
-        return value
-
-    return _Kind(wanted, check)
-
-
-_WHOLE, _FINITE = "a whole number", "a finite number"
-_ANYTHING = _Kind("anything")
-
-
-def _exactly(kind: Any, wanted: str) -> _Kind:  # noqa: ANN401 - a class, or an abstract one of typing's
-    return _where(lambda value: isinstance(value, kind), wanted)
-
-
-_PLAIN: Mapping[object, _Kind] = {
-    Any: _ANYTHING,
-    object: _ANYTHING,
-    type(None): _exactly(type(None), "None"),
-    str: _exactly(str, "a string"),
-    bytes: _Kind("bytes", _bytes),
-    bool: _exactly(bool, "True or False"),
-    Mapping: _exactly(Mapping, "a dict"),
-    Callable: _exactly(Callable, "a function"),
-    int: _Kind(_WHOLE, _number),
-    float: _Kind(_FINITE, _real),
+_PLAIN: Mapping[object, Callable[[Any], object]] = {
+    type(None): partial(_instance, type(None), "None"),
+    str: partial(_instance, str, "a string"),
+    bytes: _bytes,
+    bool: partial(_instance, bool, "True or False"),
+    Mapping: partial(_instance, Mapping, "a dict"),
+    Callable: partial(_instance, Callable, "a function"),
+    int: _number,
+    float: _real,
 }
