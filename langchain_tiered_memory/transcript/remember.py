@@ -127,8 +127,7 @@ def _moments(at: When | Sequence[When] | None, count: int, now: float) -> list[f
 
 def _seconds(moment: object) -> float:
     if isinstance(moment, dt.datetime):
-        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
-        return aware.timestamp()
+        moment = (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()
     if isinstance(moment, float | int) and not isinstance(moment, bool) and EARLIEST <= moment <= LATEST:
         return float(moment)
     msg = f"{moment!r} is not a time: give a datetime, or seconds since the epoch"

@@ -438,9 +438,9 @@ class LeftOut:
     """Its tokens; 0 if they are not known."""
 
 
-EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC).timestamp()
-LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC).timestamp()
-"""Times of ours are between them, so that each has a date in every zone."""
+EARLIEST = dt.datetime(1, 1, 1, tzinfo=dt.UTC).timestamp()
+LATEST = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC).timestamp()
+"""Times of ours are between them, so that each has a date."""
 
 
 def utc(seconds: float) -> dt.datetime:
