@@ -71,7 +71,9 @@ def _with_fewer_readings(inputs: Inputs, rendered: RenderedView, *, room: int) -
             masked[answer.seq] = NUMBERS.mask_keep_tokens
             wanted -= frees
     plan = replace(rendered.plan, masked=tuple(sorted(masked.items())))
-    return rendered if plan == rendered.plan else seen_with(inputs, plan, rendered.tail)
+    if plan == rendered.plan or inputs.policy.stays - wanted < NUMBERS.part_least_tokens:
+        return rendered  # nothing to cut, or parts would have no room even so
+    return seen_with(inputs, plan, rendered.tail)
 
 
 def with_more_parts(inputs: Inputs, rendered: RenderedView) -> RenderedView:
