@@ -117,7 +117,7 @@ def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, total
     answering = min(share_of(tokens_of(found, judged.answers, most_each=NUMBERS.answers_tokens)), room, whole)
     matching = tokens_of(found, (one.sequence for one in judged.worth_quoting()))
     share = 0.0 if judged.asks == "nothing" else min(whole, NUMBERS.small_share)
-    if judged.asks == "a question":
+    if judged.asks == "a question" and not judged.goes_on:
         share = _most(found, settings, matching=matching / max(total, 1))
     # Summaries that answer it stand beside the quotes, and each day has a line of its own.
     wanted = share_of(matching + settings.shares.level_1_summaries * total) if matching else 0.0

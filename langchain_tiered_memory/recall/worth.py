@@ -62,7 +62,9 @@ class Judged:
     answers: frozenset[int]
     """`seq`s of all that answers one."""
     asks: Asks
-    """Of what is out of sight, however it is put: what goes on with what stands in view asks little of that."""
+    """However it is put."""
+    goes_on: bool
+    """Whether it goes on with what stands in view, so that it asks little of what does not."""
     hidden: tuple[RankedEntry, ...]
     """All that is out of sight, as ranked."""
     least: float
@@ -97,14 +99,14 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     plain = _plain(found, rows, beside=beside)
     best = sorted((-nats, seq) for nats, seq in (ones[0] for ones in plain))
     asks = _asks(found, new, rows, said=said)
-    if asks == "a question" and _goes_on(found, hidden, shown, whole):
-        asks = "a little"
+    goes_on = asks == "a question" and _goes_on(found, hidden, shown, whole)
     return Judged(
         best=tuple(dict.fromkeys(seq for _, seq in best)),
         answers=frozenset(seq for ones in plain for _, seq in ones),
         asks=asks,
+        goes_on=goes_on,
         hidden=hidden,
-        least=(_least_part(found) if asks == "a question" else _SUBJECT) * whole,
+        least=(_least_part(found) if asks == "a question" and not goes_on else _SUBJECT) * whole,
     )
 
 
@@ -116,7 +118,7 @@ def tokens_of(found: Found, seqs: Iterable[int], *, most_each: int | None = None
 
 def _answers(found: Found, new: Sequence[RankedEntry], *, beside: Sequence[int]) -> list[_Row]:
     """For each stretch what answers it, the best first, and what it shares; for those `beside` others not by habit."""
-    least = [math.log(max(found.passage_count * count / _BY_CHANCE, 1.0)) for count in found.known_terms]
+    least = _shared_by_chance(found)
     sharing = [one for one in _not_by_habit(found, new, least, beside=beside) if any(map(gt, one.shared, least))]
     terms = frozenset[str]().union(*(one.terms for one in found.stretches))
     again = {one.sequence for one in sharing if _asked_before(found, one.sequence, terms)}
@@ -127,6 +129,11 @@ def _answers(found: Found, new: Sequence[RankedEntry], *, beside: Sequence[int])
         kept.sort(key=lambda one: (one.sequence in again, -one.shared[row]))
         rows.append([] if _greets(found.stretches[row]) else [(one.shared[row], one.sequence) for one in kept])
     return rows
+
+
+def _shared_by_chance(found: Found) -> list[float]:
+    """For each stretch how much of it an entry shares by chance, in nats."""
+    return [math.log(max(found.passage_count * count / _BY_CHANCE, 1.0)) for count in found.known_terms]
 
 
 def _not_by_habit(
@@ -206,7 +213,9 @@ def _least_part(found: Found) -> float:
 
 
 def _goes_on(found: Found, older: Sequence[RankedEntry], shown: Sequence[RankedEntry], whole: float) -> bool:
-    """Whether what the user said last goes on with what stands in view: nothing older matches it as well.
+    """Whether what the user said last goes on with what stands in view, which has more of it than by chance.
+
+    Nothing older matches it as well.
 
     What stands beside it counts as much more for that as it does in any ranking, where it matches at all well. What
     the user asked before is no subject: it may wait for its answer still.
@@ -219,9 +228,10 @@ def _goes_on(found: Found, older: Sequence[RankedEntry], shown: Sequence[RankedE
         if entry.role == "user" and only_asks(entry.text):
             return False
         with_place = one.own_score + beside.get(one.sequence, 0.0)
-        return one.own_score >= best or with_place >= max(best, _SUBJECT * whole)
+        return one.own_score > best or with_place >= max(best, _SUBJECT * whole)
 
-    return any(one.adds and one.own_score > 0.0 and matches(one) for one in shown)
+    least = _shared_by_chance(found)
+    return any(one.adds and any(map(gt, one.shared, least)) and matches(one) for one in shown)
 
 
 def _asked_before(found: Found, seq: int, terms: frozenset[str]) -> bool:
