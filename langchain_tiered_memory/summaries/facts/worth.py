@@ -195,9 +195,13 @@ def marks_what_lasts(facts: Sequence[Fact]) -> bool:
 
 
 def _marked(facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:
-    """Where a model marks what must last: that, and what rules read in users' words."""
+    """Where a model marks what must last: that, and what rules read in users' words.
+
+    Elsewhere all but what only says that a note is over, which is not listed any more.
+    """
     if not marks_what_lasts(facts):
-        return list(facts)
+        over = [bool(fact.ends or fact.instead_of) and fact.weight < LASTING for fact in facts]
+        return [fact for fact, is_over in zip(facts, over, strict=True) if fact.id in first or not is_over]
     return [
         fact
         for fact in facts

@@ -3,6 +3,7 @@
 import pytest
 
 from langchain_tiered_memory.summaries.facts.related import alike_in_form, form_of, in_turn, may_replace, related
+from langchain_tiered_memory.summaries.facts.written import labelled
 from langchain_tiered_memory.types.records import Fact
 
 KEPT = (
@@ -95,3 +96,15 @@ def test_what_replaces_one_note_replaces_no_other() -> None:
     lines = {KEPT[0]: "Grandma's train: 15:40", KEPT[1]: "Our hotel: the Alcazar", KEPT[8]: "Kitchen budget: 11,500"}
     for note, line in lines.items():
         assert may_replace(kept(), line) == {KEPT.index(note)}
+
+
+def test_a_line_may_replace_what_it_names_though_another_note_is_more_alike() -> None:
+    notes = [
+        "ticket 12 head: 9ab77c1 on `lanterns`, pushed, with the wording of the comments",
+        "ticket 12: merged into `trunk` as 4f1e2a0",
+        "ticket 14: waits for a reviewer",
+        "order of work: the ferry before the harbour",
+    ]
+    known = [Fact(kind="statement", text=one, subject=labelled(one), seq=1, at=0.0) for one in notes]
+    assert may_replace(known, "ticket 12: merged into `trunk` as 4f1e2a0") == {0, 1}
+    assert may_replace(known, "Ticket 12 is merged into `trunk`.") == {0, 1}

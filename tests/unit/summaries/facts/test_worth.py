@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from langchain_tiered_memory.summaries.facts.reading import read_facts
@@ -167,6 +169,15 @@ def test_a_model_that_marks_hardly_anything_does_not_say_what_to_leave_out() -> 
     talk = tuple(entry(code, f"The code of hall {code % 97} is {code}.") for code in numbers)
     facts = facts_written("- [keep] " + "\n- ".join(one.text for one in talk), talk)
     assert len(chosen_facts(facts, room=999, count_text=words)) == len(numbers)
+
+
+def test_what_only_says_that_a_note_is_over_is_not_listed_but_beside_prose_that_tells_the_note() -> None:
+    numbers = range(4000, 4020)
+    talk = tuple(entry(code, f"The code of hall {code % 97} is {code}.") for code in numbers)
+    *facts, last = facts_written("- " + "\n- ".join(one.text for one in talk), talk)
+    over = replace(last, ends=(facts[0].id[:8],))
+    assert over not in chosen_facts([*facts, over], room=999, count_text=words)
+    assert over in chosen_facts([*facts, over], room=999, count_text=words, first={over.id})
 
 
 def test_what_a_note_says_with_more_is_not_said_beside_it() -> None:
