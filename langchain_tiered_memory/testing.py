@@ -161,7 +161,8 @@ _STRETCH = re.compile(
 _FORM = re.compile(r"^Headings of `(\w+)`: (.+)\.$", re.MULTILINE)
 _SPELT_OUT = re.compile(r"^(## .+)\n\(", re.MULTILINE)
 """A heading of the only summary that is asked for, with what belongs there."""
-_EARLIER = re.compile(r"^<earlier[^>\n]{0,20}>\n", re.MULTILINE)
+_BESIDE = re.compile(r"^<earlier[^>\n]{0,20}>\n|^<again>[^\n]*\n?", re.MULTILINE)
+"""What stands in a part and nobody said: a tag before a summary, and why it is asked for again."""
 
 
 def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> str | None:
@@ -214,7 +215,7 @@ def _telling_of_part(prompt: str) -> str:
 def _messages_in(prompt: str) -> Iterator[tuple[str, str]]:
     """Speaker and text of what stands in a part: messages behind their tags, or the text of summaries."""
     tags = list(_MESSAGE.finditer(prompt))
-    body = _EARLIER.sub("", prompt[: prompt.rfind("\nAim at ")])
+    body = _BESIDE.sub("", prompt[: prompt.rfind("\nAim at ")])
     if not tags:
         lines = [line.removeprefix("- ") for line in body.splitlines() if line.strip() and not line.startswith("##")]
         yield "", "\n".join(lines)

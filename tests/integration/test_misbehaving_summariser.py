@@ -108,7 +108,9 @@ def whole(summary: str) -> str:
         "Problem solving",
         "Pending tasks and next steps",
     )
-    return summary + "".join(f"\n## {heading}\nNone." for heading in missing if f"## {heading}" not in summary)
+    added = "".join(f"\n## {heading}\nNone." for heading in missing if f"## {heading}" not in summary)
+    text, tag, rest = summary.partition("\n</summary>")
+    return f"{text}{added}{tag}{rest}"
 
 
 def handoffs(*, deadline: float = 30.0, eager: bool = False, calls: int = 30) -> Settings:
