@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Fate: TypeAlias = Literal["edited", "anew", "gone"]
 """What becomes of the lines of a file: some are others, all are, or there is no such file any more."""
+_Use: TypeAlias = "tuple[str, FileOperation, Fate | None]"
+"""How a command names a file, what it does with it, and what becomes of its lines, where that is known."""
 
 SHELL_TOOLS = word_set(
     "bash sh zsh shell terminal exec execute localshell shellcommand execcommand execbash executebash executecommand "
@@ -342,8 +344,7 @@ _WRAPPERS = frozenset({"sudo", "time", "command", "env", "nohup", "builtin"})
 _READERS = frozenset({"cat", "bat", "batcat", "head", "tail", "less", "more", "nl", "tac", "diff"})
 _SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "ag"})
 _LISTERS = frozenset({"ls", "tree", "wc"})
-_REMOVERS = frozenset({"rm", "unlink"})
-_CHANGERS = _REMOVERS | {"touch", "tee", "truncate"}
+_CHANGERS: dict[str, Fate | None] = {"rm": "gone", "unlink": "gone", "tee": "anew", "truncate": "anew", "touch": None}
 _TAKES_VALUE = {
     "head": frozenset({"-n", "-c"}),
     "tail": frozenset({"-n", "-c"}),
@@ -369,7 +370,7 @@ def paths_in_command(command: str) -> Iterator[tuple[str, FileOperation]]:
     `cd` within the line counts: `cd app && cat a.py` reads `app/a.py`. A longer line than 20,000 characters, or one
     with an open quote, names none.
     """
-    yield from ((path, operation) for _, _, path, operation in _uses_in(command))
+    yield from ((path, operation) for path, operation, _ in _uses_in(command))
 
 
 def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
@@ -377,34 +378,26 @@ def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
 
     `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it.
     """
-    for words, named, path, operation in _uses_in(command):
-        name, before = words[0].rsplit("/", 1)[-1], words[words.index(named) - 1]
-        if operation != "write" or before == ">>" or name == "touch" or (name == "tee" and "-a" in words):
-            continue
-        fate: Fate = "edited" if name == "sed" else "anew"
-        if name in _REMOVERS or (name == "mv" and named != words[-1]):
-            fate = "gone"
-        yield path, "anew" if before == ">" else fate
+    yield from ((path, fate) for path, _, fate in _uses_in(command) if fate is not None)
 
 
-def _uses_in(command: str) -> Iterator[tuple[list[str], str, str, FileOperation]]:
-    """Of each file that a command line names: the command's words, how it is named there, its path, what is done."""
+def _uses_in(command: str) -> Iterator[_Use]:
+    """The files that a command line names, by their paths."""
     folder = ""
     for words in _simple_commands(command):
         if words[0] == "cd":
             folder = posixpath.join(folder, words[1]) if len(words) > 1 and _is_plain(words[1]) else folder
             continue
-        for named, operation in _named_by(words):
+        for named, operation, fate in _named_by(words):
             if _is_plain(named):
-                path = posixpath.normpath(posixpath.join(folder, named)) if folder else named
-                yield words, named, path, operation
+                yield (posixpath.normpath(posixpath.join(folder, named)) if folder else named), operation, fate
 
 
 def only_reads(command: str) -> bool:
     """Whether each command of a line reads files that it names, or goes to a folder, and nothing else is done."""
     commands = list(_simple_commands(command))
     return bool(commands) and all(
-        words[0] == "cd" or ((done := list(_named_by(words))) and all(operation == "read" for _, operation in done))
+        words[0] == "cd" or ((done := list(_named_by(words))) and all(operation == "read" for _, operation, _ in done))
         for words in commands
     )
 
@@ -444,13 +437,13 @@ def _meant(words: list[str]) -> Iterator[list[str]]:
         yield words[start:]
 
 
-def _named_by(words: Sequence[str]) -> Iterator[tuple[str, FileOperation]]:
+def _named_by(words: Sequence[str]) -> Iterator[_Use]:
     arguments: list[str] = []
     redirect = ""
     for word in words[1:]:
         if redirect:
             if redirect != "<<<":
-                yield word, "read" if redirect == "<" else "write"
+                yield word, "read" if redirect == "<" else "write", "anew" if redirect == ">" else None
             redirect = ""
         elif word in {"<", ">", ">>", "<<<"}:
             redirect = word
@@ -459,30 +452,31 @@ def _named_by(words: Sequence[str]) -> Iterator[tuple[str, FileOperation]]:
     yield from _operands(words[0].rsplit("/", 1)[-1], arguments)
 
 
-def _operands(name: str, arguments: Sequence[str]) -> Iterator[tuple[str, FileOperation]]:
+def _operands(name: str, arguments: Sequence[str]) -> Iterator[_Use]:
     """What a command does to the files among its arguments."""
     files = _without_options(name, arguments)
     has_pattern_option = any(word.split("=")[0] in _PATTERN_OPTIONS for word in arguments)
     if name in _READERS:
-        yield from ((file, "read") for file in files)
+        yield from ((file, "read", None) for file in files)
     elif name in _SEARCHERS:
-        yield from ((file, "search") for file in (files if has_pattern_option else files[1:]))
+        yield from ((file, "search", None) for file in (files if has_pattern_option else files[1:]))
     elif name in _LISTERS:
-        yield from ((file, "list") for file in files)
+        yield from ((file, "list", None) for file in files)
     elif name in _CHANGERS:
-        yield from ((file, "write") for file in files)
+        fate = None if name == "tee" and "-a" in arguments else _CHANGERS[name]
+        yield from ((file, "write", fate) for file in files)
     elif name in {"sed", "awk"}:
         in_place = name == "sed" and any(word.startswith(("-i", "--in-place")) for word in arguments)
         edited = files if has_pattern_option else [file for file in files if file][1:]
-        yield from ((file, "write" if in_place else "read") for file in edited)
+        yield from ((file, "write", "edited") if in_place else (file, "read", None) for file in edited)
     elif name in {"cp", "mv"} and len(files) > 1:
-        yield from ((file, "read" if name == "cp" else "write") for file in files[:-1])
-        yield files[-1], "write"
+        yield from ((file, "read", None) if name == "cp" else (file, "write", "gone") for file in files[:-1])
+        yield files[-1], "write", "anew"
     elif name == "find":
         for word in arguments:
             if word.startswith(("-", "(", "!")):
                 break
-            yield word, "search"
+            yield word, "search", None
 
 
 def _without_options(name: str, arguments: Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from langchain_tiered_memory.messages.file_texts import Change, Reading, Unsaid
     from langchain_tiered_memory.settings import FileSettings
@@ -76,19 +76,19 @@ def file_calls(groups: Sequence[Group], settings: FileSettings) -> list[FileCall
     return found
 
 
-def refused_writes(groups: Sequence[Group], settings: FileSettings) -> set[tuple[int, str]]:
+def refused_writes(calls: Iterable[FileCall]) -> set[tuple[int, str]]:
     """Messages, each with a file that it was to change, where no call of the message did that."""
     done: set[tuple[int, str]] = set()
     refused: set[tuple[int, str]] = set()
-    for call in file_calls(groups, settings):
+    for call in calls:
         (refused if call.refused else done).update((call.seq, path) for path in call.writes())
     return refused - done
 
 
-def gone_files(groups: Sequence[Group], settings: FileSettings) -> list[tuple[int, str]]:
+def gone_files(calls: Iterable[FileCall]) -> list[tuple[int, str]]:
     """The files and folders that commands moved away or removed, each behind the message with the call."""
-    calls = (call for call in file_calls(groups, settings) if not call.refused)
-    return [(call.seq, one.path) for call in calls for one in call.unsaid if one.fate == "gone"]
+    done = (call for call in calls if not call.refused)
+    return [(call.seq, one.path) for call in done for one in call.unsaid if one.fate == "gone"]
 
 
 def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:

@@ -13,7 +13,7 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.file_accesses import is_at, same_names
-from langchain_tiered_memory.messages.file_calls import gone_files, refused_writes
+from langchain_tiered_memory.messages.file_calls import file_calls, gone_files, refused_writes
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
 from langchain_tiered_memory.text.truncation import most_fitting
@@ -59,10 +59,9 @@ def accessed_files(
     """
     store = runtime.store
     seqs = store.files.changed_in(ref, track=track, limit=_LOOKED_AT)
-    changed = as_groups(store.transcript.groups_of(ref, seqs)) if seqs else ()
-    refused = refused_writes(changed, runtime.settings.files)
-    found = store.files.latest(ref, track=track, limit=max(limit, _LOOKED_AT) + len(off), but=refused)
-    gone = gone_files(changed, runtime.settings.files)
+    changes = file_calls(as_groups(store.transcript.groups_of(ref, seqs)), runtime.settings.files) if seqs else ()
+    found = store.files.latest(ref, track=track, limit=max(limit, _LOOKED_AT) + len(off), but=refused_writes(changes))
+    gone = gone_files(changes)
     there = (one for one in found if not any(one.seq <= seq and is_at(one.path, path) for seq, path in gone))
     files = each_once(one for one in there if one.seq not in off)[:limit]
     turns = store.files.turns(ref, {one.seq for one in files}, track=track)

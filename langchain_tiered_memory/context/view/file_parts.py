@@ -6,9 +6,9 @@ writes three times as often, token for token, as in reads of the same age, and h
 lay between now and the last look at the file; the age of the text itself tells less. So each line is worth what it is
 divided by the age of its file and by the root of its own, more the more it has to do with what the agent is doing
 (`relatedness`), and the room goes to the lines that are worth most.
-Readings that overlap are one run of lines. What a shell changed without saying how is doubtful, or gone.
-What a later call replaced is shown as it stands after it; what the recent messages show is not
-shown again.
+
+Readings that overlap are one run of lines. What a shell changed without saying how is doubtful, or gone. What a later
+call replaced is shown as it stands after it; what the recent messages show is not shown again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.messages.file_accesses import is_at
+from langchain_tiered_memory.messages.file_accesses import is_at, may_be_same
 from langchain_tiered_memory.messages.file_texts import Change, Reading, Unsaid
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.readings import read_once
@@ -93,13 +93,18 @@ class _Fragment:
     """Lines that the agent wrote, from and up to, and when, as an age."""
     read: list[tuple[int, int, int]] = field(default_factory=list)
     """Lines that were read again since, or read later than the others."""
-    seen: list[tuple[int, int]] = field(default_factory=list)
+    seen: list[tuple[int, int, int]] = field(default_factory=list)
     """Lines that the view shows where they were written."""
 
     @property
     def text(self) -> str:
         """All of it."""
         return "\n".join(self.lines)
+
+    def shift(self, lines: int, *, behind: int = 0) -> None:
+        """So many lines more, or fewer, stand before what is known of those from `behind` on."""
+        for known in (self.touched, self.read, self.seen):
+            known[:] = [(a + lines * (a >= behind), b + lines * (b >= behind), age) for a, b, age in known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +127,7 @@ def file_parts(
     touched: dict[str, int] = {}
     for one in texts:
         touched[one.text.path] = min(one.age, touched.get(one.text.path, one.age))
-    named = {path: min(age, NUMBERS.part_named_file_age) for path, age in touched.items() if _is_named(path, doing)}
-    touched |= named
+    touched |= {path: min(age, NUMBERS.part_named_file_age) for path, age in touched.items() if _is_named(path, doing)}
     pieces = _by_worth(fragments, list(_pieces(fragments, touched)), doing)
     spent, chosen = 0, Counter[int]()
     taken: list[_Piece] = []
@@ -158,7 +162,9 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
     for one in texts:
         text = one.text
         if isinstance(text, Unsaid):
-            for path in [path for path in by_path if is_at(path, text.path)]:
+            # What is written to a folder leaves the other files there.
+            meant = is_at if text.fate == "gone" else may_be_same
+            for path in [path for path in by_path if meant(path, text.path)]:
                 if text.fate != "edited":
                     del by_path[path]
                 for fragment in by_path.get(path, ()):
@@ -200,7 +206,7 @@ def _take_in(before: list[_Fragment], fresh: _Fragment) -> None:
             if not fresh.shown:
                 fragment.read.append((start, end, fresh.age))
                 return
-            fragment.seen.append((start, end))
+            fragment.seen.append((start, end, fresh.age))
         elif not (fresh.shown or fragment.shown or fragment.written or fragment.doubtful):
             if (lines := _joined(fragment.lines, fresh.lines)) is not None:
                 _lengthen(fragment, fresh, lines, at=len(lines) - len(fresh.lines))
@@ -219,21 +225,22 @@ def _mostly_in(fragment: _Fragment, fresh: _Fragment) -> bool:
 
 def _joined(first: Sequence[str], second: Sequence[str]) -> list[str] | None:
     """Two runs of lines as one, where the second begins within the first and goes on behind its end."""
-    for place in range(max(len(first) - len(second), 0), len(first)):
-        common = len(first) - place
-        if first[place] == second[0] and first[place:] == second[:common]:
-            is_telling = sum(map(len, second[:common])) >= NUMBERS.part_piece_chars
-            return [*first, *second[common:]] if is_telling else None
-    return None
+    lines: list[str | None] = [*second, None, *first]
+    common = [0] * len(lines)  # of what ends at each line, how many lines it has in common with how the second begins
+    for place in range(1, len(lines)):
+        found = common[place - 1]
+        while found and lines[found] != lines[place]:
+            found = common[found - 1]
+        common[place] = found + (lines[found] == lines[place])
+    is_telling = sum(map(len, second[: common[-1]])) >= NUMBERS.part_piece_chars
+    return [*first, *second[common[-1] :]] if is_telling else None
 
 
 def _lengthen(fragment: _Fragment, fresh: _Fragment, lines: list[str], *, at: int) -> None:
     """Make a run of lines one with a newer one, whose lines are those from `at` on."""
-    shift = len(lines) - len(fragment.lines) if at == 0 else 0
+    if at == 0:
+        fragment.shift(len(lines) - len(fragment.lines))
     fragment.lines, fragment.seq = lines, fresh.seq
-    fragment.touched = [(a + shift, b + shift, age) for a, b, age in fragment.touched]
-    fragment.seen = [(a + shift, b + shift) for a, b in fragment.seen]
-    fragment.read = [(a + shift, b + shift, age) for a, b, age in fragment.read]
     fragment.read.append((at, at + len(fresh.lines), fresh.age))
 
 
@@ -246,14 +253,9 @@ def _replace(fragment: _Fragment, change: Change, *, age: int, shown: bool) -> b
     start = whole.count("\n", 0, place)
     end = start + old.count("\n") + 1
     fragment.lines = (whole[:place] + new + whole[place + len(old) :]).split("\n")
-    shift = new.count("\n") - old.count("\n")
-    fragment.touched = [
-        (a + shift if a >= end else a, b + shift if b >= end else b, was) for a, b, was in fragment.touched
-    ]
-    fragment.read = [(a + shift if a >= end else a, b + shift if b >= end else b, was) for a, b, was in fragment.read]
-    fragment.seen = [(a + shift if a >= end else a, b + shift if b >= end else b) for a, b in fragment.seen]
-    written = start, start + new.count("\n") + 1
-    fragment.touched.append((*written, age))
+    fragment.shift(new.count("\n") - old.count("\n"), behind=end)
+    written = start, start + new.count("\n") + 1, age
+    fragment.touched.append(written)
     if shown:
         fragment.seen.append(written)
     fragment.changed = True
@@ -314,19 +316,17 @@ def _worth(fragment: _Fragment) -> list[float]:
     worth = [_faded(NUMBERS.part_written_worth if fragment.written else NUMBERS.part_read_worth, fragment.age)] * len(
         fragment.lines
     )
-    marks = [(start, end, _faded(NUMBERS.part_read_worth, age), 0) for start, end, age in fragment.read]
-    for kind, lines in (
-        (NUMBERS.part_around_worth, NUMBERS.part_around_lines),
-        (NUMBERS.part_next_worth, NUMBERS.part_next_lines),
-        (NUMBERS.part_written_worth, 0),
+    for places, kind, lines in (
+        (fragment.read, NUMBERS.part_read_worth, 0),
+        (fragment.touched, NUMBERS.part_around_worth, NUMBERS.part_around_lines),
+        (fragment.touched, NUMBERS.part_next_worth, NUMBERS.part_next_lines),
+        (fragment.touched, NUMBERS.part_written_worth, 0),
     ):
-        marks += [
-            (start, end, _faded(kind, fragment.age if lines else age), lines) for start, end, age in fragment.touched
-        ]
-    for start, end, of_age, lines in marks:
-        for line in range(max(start - lines, 0), min(end + lines, len(worth))):
-            worth[line] = max(worth[line], of_age)
-    for start, end in fragment.seen:
+        for start, end, age in places:
+            of_age = _faded(kind, fragment.age if lines else age)
+            for line in range(max(start - lines, 0), min(end + lines, len(worth))):
+                worth[line] = max(worth[line], of_age)
+    for start, end, _ in fragment.seen:
         worth[start:end] = [0.0] * len(worth[start:end])
     return worth
 

@@ -132,4 +132,4 @@ def test_a_file_that_another_call_of_the_message_changed_is_changed() -> None:
         session = memory.session("s")
         session.add_messages(run.messages)
         groups = as_groups(entries_of(session))
-    assert refused_writes(groups, SETTINGS) == {(3, "port.py")}
+    assert refused_writes(file_calls(groups, SETTINGS)) == {(3, "port.py")}

@@ -98,6 +98,8 @@ def test_several_files_and_failed_reads_are_no_reading() -> None:
     [
         ("sed -i 's/load/weight/' src/crane.py", [("src/crane.py", "edited")]),
         ("cd src && mv crane.py lift.py", [("src/crane.py", "gone"), ("src/lift.py", "anew")]),
+        ("mv crane.py lift.py 2>/dev/null", [("crane.py", "gone"), ("lift.py", "anew")]),
+        ("echo log.txt >> log.txt", []),
         ("rm -rf build/out.txt", [("build/out.txt", "gone")]),
         ("make notes > notes.txt", [("notes.txt", "anew")]),
         ("echo more >> notes.txt; touch src/crane.py; cat src/crane.py", []),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -186,6 +188,19 @@ def test_lines_of_a_file_that_was_moved_or_written_anew_are_not_shown() -> None:
         parts = file_parts(texts, room=2000, count=words)
         assert "a.py" not in parts
         assert "b.py" in parts
+
+
+def test_what_is_moved_into_a_folder_leaves_the_other_files_there() -> None:
+    assert LINES[3] in file_parts(
+        [read(2, LINES, path="src/a.py"), changed(5, "anew", path="src")], room=2000, count=words
+    )
+    assert not file_parts([read(2, LINES, path="src/a.py"), changed(5, "gone", path="src")], room=2000, count=words)
+
+
+def test_readings_of_monotonous_files_take_no_quadratic_time() -> None:
+    began = perf_counter()
+    file_parts([read(place, [""] * 30_000 + [f"the end, {place}"]) for place in range(3)], room=20, count=words)
+    assert perf_counter() - began < 2  # seconds; comparing each line with all took ten
 
 
 def test_readings_that_overlap_are_one_run_of_lines() -> None:
