@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -139,10 +140,11 @@ def _by_tags(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:
         spans = [(tag, stop) for tag, stop in zip(tags, stops, strict=True) if not tag[1]]
         if spans and tags[-1] is spans[-1][0] and (closes or cut_off):
             spans[-1] = (tags[-1], tags[-1].end())  # others end and this one does not: the answer was broken off in it
+    begins = {tag.start() for tag, _ in spans} if outer is None else set[int]()
     return _sure(
         [(_number_of(tag, place), answer[tag.end() : stop]) for place, (tag, stop) in enumerate(spans, 1)],
         count,
-        ends_at_next=[outer is None and stop in {later.start() for later, _ in spans} for _, stop in spans],
+        ends_at_next=[stop in begins for _, stop in spans],
     )
 
 
@@ -153,12 +155,13 @@ def _sure(read: Sequence[tuple[int, str]], count: int, *, ends_at_next: Sequence
     may be. Where a part ends only because the next begins, the next has a higher number.
     """
     numbers = [number for number, _ in read]
+    times = Counter(numbers)
     found: dict[int, str] = {}
     for (number, text), following, is_open in zip(read, [*numbers[1:], None], ends_at_next, strict=False):
-        is_sure = numbers.count(number) == 1 and (following is None or numbers.count(following) == 1)
-        if following is not None and is_open:
-            is_sure = is_sure and number < following <= count
-        if text.strip() and is_sure and 1 <= number <= count:
+        is_sure = times[number] == 1 and 1 <= number <= count
+        if following is not None:
+            is_sure = is_sure and times[following] == 1 and (not is_open or number < following <= count)
+        if is_sure and text.strip():
             found[number] = text.strip()
     return found
 

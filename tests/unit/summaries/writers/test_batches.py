@@ -1,6 +1,7 @@
 """Answers for several summaries at once, taken apart: what stands within one part decides no other."""
 
 from dataclasses import replace
+from time import perf_counter
 
 import pytest
 
@@ -144,3 +145,13 @@ def test_notes_that_keep_to_the_words_they_were_told_lose_none_for_the_tokens_of
     assert plain.cut_lines > 0
     (more,) = answers(f"<summary 1>\n{notes}- [keep] desk: by the window that looks out to the sea\n</summary>", asked)
     assert more.cut_lines > 0
+
+
+@pytest.mark.parametrize(
+    "form", ["<summary {0}>It rained.\n", "<summary {0}>It rained.</summary>\n", "## Part {0}\nIt rained.\n"]
+)
+def test_an_answer_of_very_many_parts_takes_no_quadratic_time(form: str) -> None:
+    answer = "".join(form.format(number) for number in range(1, 9001))
+    began = perf_counter()
+    assert len(texts_by_number(answer, 9000)) == 9000
+    assert perf_counter() - began < 2  # seconds; counting each number among all took ten
