@@ -390,7 +390,7 @@ class SessionEngine:
             context = yield from each_step(traced_steps, self.runtime.store.database.snapshot)
             figures = {"tokens": context.tokens, "max_tokens": context.max_tokens, "zone": context.guard.zone.value}
             sections = {section.name: section.tokens for section in context.sections}
-            trace.tell({"messages": context.messages, **figures, "sections": sections})
+            trace.outputs |= {"messages": context.messages, **figures, "sections": sections}
             shown = len(context.entry_ids) + len(context.passage_ids) + len(context.summary_ids)
             figures["window"] = context.guard.window.tokens
             note({f"tiered_memory.context.{name}": one for name, one in figures.items()} | {telemetry.RECORDS: shown})

@@ -229,7 +229,7 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
             found=inputs.recall_budget.found,
             expands=inputs.expands,
         )
-        trace.tell({"text": recalled.text, "tokens": recalled.tokens})
+        trace.outputs |= {"text": recalled.text, "tokens": recalled.tokens}
     return recalled, tuple(summaries) if recalled.text else ()
 
 

@@ -28,22 +28,19 @@ _around: ContextVar[CallbackManager | None] = ContextVar("tiered_memory_trace", 
 class Trace:
     """A run that has begun."""
 
-    _outputs: dict[str, Any] = field(default_factory=dict)
-    _callbacks: CallbackManager | None = None
+    outputs: dict[str, Any] = field(default_factory=dict)
+    """What came of it."""
+    callbacks: CallbackManager | None = None
     """For what is called inside it: its parent is this run. `None` where nobody traces."""
-
-    def tell(self, outputs: Mapping[str, Any]) -> None:
-        """Take what came of it."""
-        self._outputs.update(outputs)
 
     def of_call(self) -> RunnableConfig:
         """What a call of a model inside it is configured with."""
-        return {} if self._callbacks is None else {"callbacks": self._callbacks}
+        return {} if self.callbacks is None else {"callbacks": self.callbacks}
 
     @contextmanager
     def inside(self) -> Iterator[None]:
         """The runs that begin here, in this thread, stand under it."""
-        before = _around.set(self._callbacks)
+        before = _around.set(self.callbacks)
         try:
             yield
         finally:
@@ -52,7 +49,7 @@ class Trace:
 
 @contextmanager
 def traced(name: str, inputs: Mapping[str, Any], *, session_id: str, wanted: bool) -> Iterator[Trace]:
-    """A run around what is inside; the value takes what came of it.
+    """A run around what is inside; its `outputs` are told when it ends.
 
     Args:
         name: Of the run.
@@ -69,13 +66,13 @@ def traced(name: str, inputs: Mapping[str, Any], *, session_id: str, wanted: boo
     tracers.add_metadata({"session": session_id}, inherit=False)
     run = tracers.on_chain_start(None, dict(inputs), name=name)
     callbacks.parent_run_id = run.run_id
-    trace = Trace(_callbacks=callbacks)
+    trace = Trace(callbacks=callbacks)
     try:
         yield trace
     except BaseException as error:
         run.on_chain_error(error)
         raise
-    run.on_chain_end(trace._outputs)  # noqa: SLF001 - the same module's
+    run.on_chain_end(trace.outputs)
 
 
 def _callbacks() -> CallbackManager | None:

@@ -106,7 +106,9 @@ def search(
         with runtime.store.database.snapshot():  # messages and summaries of one state, in one transaction
             hits = _best(runtime, ref, query, k=k, levels=levels, filters=filters)
         note({telemetry.RECORDS: len(hits)})
-        trace.tell({"hits": [{"id": hit.id, "level": hit.level, "score": hit.score, "text": hit.text} for hit in hits]})
+        trace.outputs |= {
+            "hits": [{"id": hit.id, "level": hit.level, "score": hit.score, "text": hit.text} for hit in hits]
+        }
     return hits
 
 

@@ -193,9 +193,7 @@ def settings_from_environment() -> Settings:
         if top in Settings.model_fields:
             continue
         is_grouped = _INSIDE in name.upper().removeprefix(PREFIX)
-        near = difflib.get_close_matches(
-            top, Settings.model_fields, n=1, **({} if is_grouped else {"cutoff": _MISSPELT})
-        )
+        near = difflib.get_close_matches(top, Settings.model_fields, n=1, cutoff=_ALIKE if is_grouped else _MISSPELT)
         if is_grouped or near:
             meant = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(Settings.model_fields)}"
             msg = f"{name}: there is no {'group of settings' if is_grouped else 'setting'} {top!r}: {meant}"

@@ -148,7 +148,7 @@ class ModelCalls:
         ):
             answer = yield from self._asked(prompt, job, config=_config(job) | trace.of_call())
             read, written = answer.spent.input_tokens, answer.spent.output_tokens
-            trace.tell({"text": answer.text, "input_tokens": read, "output_tokens": written, "model": self.name})
+            trace.outputs |= {"text": answer.text, "input_tokens": read, "output_tokens": written, "model": self.name}
             note({"tiered_memory.condense.input_tokens": read, "tiered_memory.condense.output_tokens": written})
             model = {"gen_ai.request.model": self.name}
             telemetry.add(telemetry.CONDENSE_TOKENS, read, {**model, "gen_ai.token.type": "input"})
