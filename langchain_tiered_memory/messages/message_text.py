@@ -70,7 +70,8 @@ _NOTICE = re.compile(r"\s*(?:/[\w:.-]{1,80}|\[[^\[\]\n]{1,200}\]|<([A-Za-z][\w-]
 def is_notice(text: str) -> bool:
     """Whether a user's message is none of a person's words: by its form, a host's command or its note.
 
-    A command is a slash and a name alone; a note stands in brackets, or between a tag and its end, from end to end.
+    A command is a slash and a name alone; a note stands in brackets, or between a tag and its end, from end to end. So
+    does all that people say in some hosts: only among other messages is it a note.
     """
     return _NOTICE.fullmatch(text) is not None
 

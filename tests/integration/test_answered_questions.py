@@ -150,3 +150,17 @@ def test_a_command_and_a_note_of_the_host_are_no_words_of_the_user(call_style: C
         quoted = history.text.partition("Earlier messages of the user")[2]
         assert "Weigh [all] of them" in quoted
         assert not any(one in quoted for one in ("/mode", "[Stopped", "<out>"))
+
+
+@both
+def test_where_a_host_puts_all_that_is_said_into_a_tag_it_is_quoted(call_style: CallStyle) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [HumanMessage("<query>What is there to do on the quay?</query>")])
+        for number in range(4):
+            said = f"<query>Weigh crate {number}</query>"
+            told(call_style, session.add_messages, [HumanMessage(said, id=f"h{number}")])
+            worked_on(session, call_style, 20 * number, 20 * number + 20)
+        history = condensed(session, call_style).section("history")
+        assert history is not None
+        assert "Weigh crate 1" in history.text.partition("Earlier messages of the user")[2]

@@ -183,7 +183,9 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     queries = in_order(inputs, sorted(asked))
     begins_with = next((entry for entry in tail if entry.seq not in opening), None)
     leads = bool(queries) and begins_with is not None and begins_with.role != "user"
-    quoted = [one for one in (queries[:-1] if leads else queries) if not is_notice(one.text)]
+    # Where all that the user says has such a form, that is how a host passes it on.
+    wrapped = all(is_notice(one.text) for one in (*inputs.required.opening, *queries) if one.role == "user")
+    quoted = [one for one in (queries[:-1] if leads else queries) if wrapped or not is_notice(one.text)]
     if not inputs.policy.quotes_queries:
         quoted = []
     elif plan.answered == "at work":
