@@ -16,7 +16,7 @@ HISTORY_TAG = "conversation_history"
 RECALL_TAG = "recalled"
 STATE_TAG = "agent_state"
 """Tags that a model sees in a context."""
-_PROMPT_TAGS = ("session", "kept", "part", "summary", "stretch", "m", "earlier", "again")
+PROMPT_TAGS = ("session", "kept", "part", "summary", "stretch", "m", "earlier", "again")
 """Tags of the prompts for condensing."""
 
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
@@ -38,8 +38,8 @@ def _lookalike(*tags: str, opening: str = _OPENINGS) -> re.Pattern[str]:
 
 
 _OURS_IN_VIEWS = _lookalike(HISTORY_TAG, RECALL_TAG, STATE_TAG)
-_OURS_IN_PROMPTS = _lookalike(*_PROMPT_TAGS)
-_CHANGED_IN_PROMPTS = _lookalike(*_PROMPT_TAGS, opening=_HARMLESS)
+_OURS_IN_PROMPTS = _lookalike(*PROMPT_TAGS)
+_CHANGED_IN_PROMPTS = _lookalike(*PROMPT_TAGS, opening=_HARMLESS)
 _CHANGED_IN_VIEWS = _lookalike(HISTORY_TAG, RECALL_TAG, STATE_TAG, opening=rf"(?P<bracket>{_OPENINGS})\\")
 _FIRST_WORD = re.compile(r"\w+")
 _BRACKETS = str.maketrans({

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 both = pytest.mark.parametrize("call_style", CALL_STYLES)
 BOAT, MOVED = "The mooring of boat {n} is berth {n}0.", "The mooring of boat 2 is berth 777 now."
 LANTERN = "The mooring of boat 2 is berth 20 by the lantern."
-SAID = re.compile(r"^(?:<m [^>\n]*>|<source [^>\n]*>\n?)(.+)$", re.MULTILINE)
+SAID = re.compile(r"^<m [^>\n]*>(.+)$", re.MULTILINE)
 KEPT = re.compile(r"^(\d+)(?: \([\d-]+\))?: (.+)$", re.MULTILINE)
 REVIEW = re.compile(r"<part (\d+) notes most=\d+>")
 BUDGET = 700

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PLAN, CHANGE = "Our holiday goes to Oaxaca", "Everybody flies into Lisbon after all."
 SHOPS = ("baker", "butcher", "florist", "tailor", "barber", "grocer", "cobbler", "optician", "chemist", "jeweller")
-SAID = re.compile(r"^(?:<m [^>\n]*>|<source [^>\n]*>\n?)(.+)$", re.MULTILINE)
+SAID = re.compile(r"^<m [^>\n]*>(.+)$", re.MULTILINE)
 TRAVEL = re.compile(r"holiday|oaxaca|flies|lisbon", re.IGNORECASE)
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
+from langchain_tiered_memory.text.fencing import PROMPT_TAGS
 from langchain_tiered_memory.text.lexicon import FUNCTION_WORDS
 from langchain_tiered_memory.types.outcomes import FailureReason
 
@@ -83,7 +84,7 @@ _OBEYED = re.compile(
 )
 """As a sentence of its own. Behind who said it, or in quotation marks, it is reported."""
 _TAG = re.compile(
-    r"</?(?:session|kept|part|stretch|m|earlier|again)(?:[ \t][^<>\n]{0,200})?>"
+    rf"</?(?:{'|'.join(tag for tag in PROMPT_TAGS if tag != 'summary')})(?:[ \t][^<>\n]{{0,200}})?>"
     r"|</?summary(?:[ \t]{1,4}\d[^<>\n]{0,40})?>|<\|(?:im_start|im_end|system|endoftext)\|>",
     re.IGNORECASE,
 )

@@ -216,8 +216,8 @@ def audited(
     """`text` with what it dropped of its sources, a line for each statement, the most important first.
 
     Unfinished calls and open questions come first, then statements that have something which is missing, as rules rank
-    them. What the facts of `job` say is not dropped. The whole has at most
-    `max_tokens`, what is appended at most `share` of them.
+    them. What the facts of `job` say is not dropped. The whole has at most `max_tokens`, what is appended at most
+    `share` of them.
 
     Where a model `decided` what stays of the statements (it marks what must last, or it merges summaries, and what it
     leaves out of these may have been replaced since), only what is unfinished is appended. One that wrote
@@ -259,15 +259,11 @@ def _missing(text: str, job: CondenseJob, *, decided: bool, in_statements: bool)
 
 def _by_worth(units: Sequence[Unit], stated: str, job: CondenseJob) -> Iterator[str]:
     """Statements that have something which nothing has yet, what tells most for its length first."""
-    named, whole = identifiers(stated), folded(stated)
-    days = {date_of(source.at).casefold() for source in job.sources}
-    keys = [stated_in(without_marked(unit.told)) - named - days for unit in units]
-    lacking = [{key for key in of_unit if not states(whole, key)} for of_unit in keys]
-    told = set[str]()
-    for place in in_order_of_worth(units):
-        if lacking[place] - told:
-            told |= lacking[place]
-            yield f"{SAID}{line_of([units[place]])}"
+    known, whole = {*identifiers(stated), *(date_of(source.at).casefold() for source in job.sources)}, folded(stated)
+    for unit in (units[place] for place in in_order_of_worth(units)):
+        if lacking := {key for key in stated_in(without_marked(unit.told)) - known if not states(whole, key)}:
+            known |= lacking
+            yield f"{SAID}{line_of([unit])}"
 
 
 def _is_understood(unit: Unit) -> bool:
