@@ -64,7 +64,7 @@ def text_of(message: BaseMessage) -> str:
     return safe_text("\n".join(line for line in lines if line))
 
 
-_NOTICE = re.compile(r"\s*(?:/[\w:.-]{1,80}|\[[^\[\]\n]{1,200}\]|<([A-Za-z][\w-]{0,60})>.{0,2000}</\1>)\s*", re.DOTALL)
+_NOTICE = re.compile(r"/[\w:.-]{1,80}|\[[^\[\]\n]{1,200}\]|<([A-Za-z][\w-]{0,60})>.{0,2000}</\1>", re.DOTALL)
 
 
 def is_notice(text: str) -> bool:
@@ -73,7 +73,7 @@ def is_notice(text: str) -> bool:
     A command is a slash and a name alone; a note stands in brackets, or between a tag and its end, from end to end. So
     does all that people say in some hosts: only among other messages is it a note.
     """
-    return _NOTICE.fullmatch(text) is not None
+    return _NOTICE.fullmatch(text.strip()) is not None
 
 
 def joined_text(parts: Iterable[Part]) -> str:
