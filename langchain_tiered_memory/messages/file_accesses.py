@@ -35,7 +35,7 @@ Fate: TypeAlias = Literal["edited", "anew", "gone"]
 _Use: TypeAlias = "tuple[str, FileOperation, Fate | None]"
 """How a command names a file, what it does with it, and what becomes of its lines, where that is known."""
 
-SHELL_TOOLS = word_set(
+_SHELL_TOOLS = word_set(
     "bash sh zsh shell terminal exec execute localshell shellcommand execcommand execbash executebash executecommand "
     "executeshell runcommand runbash runshell runshellcommand runinterminal runterminalcmd"
 )
@@ -98,7 +98,7 @@ def touches_of(message: BaseMessage, settings: FileSettings) -> tuple[FileTouch,
 def _found_by(result: BaseMessage, settings: FileSettings) -> tuple[FileTouch, ...]:
     tool = result.name or ""
     known = _operation(tool, tuple(settings.tools.items()))
-    is_shell = known is None and folded(_PREFIX.split(tool)[-1]) in SHELL_TOOLS
+    is_shell = known is None and names_shell(tool)
     operation: FileOperation | None = "search" if is_shell else known
     if operation not in FINDING:
         return ()
@@ -156,6 +156,15 @@ def writes_alone(call: RequestedCall, touches: Collection[FileTouch], settings: 
     return bool(touches) and not is_shell(call, settings) and all(touch.operation == "write" for touch in touches)
 
 
+def names_shell(tool: str) -> bool:
+    """Whether a tool is a shell by its name, alone or behind a prefix."""
+    return _bare(tool) in _SHELL_TOOLS
+
+
+def _bare(tool: str) -> str:
+    return folded(_PREFIX.split(tool)[-1])
+
+
 def is_shell(call: RequestedCall, settings: FileSettings) -> bool:
     """Whether a call on files is one of a shell, not of a tool for files."""
     return _operation(call.name, tuple(settings.tools.items())) is None
@@ -190,8 +199,7 @@ def _ignored(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
 
 def _touched(call: RequestedCall, settings: FileSettings) -> Iterator[tuple[str, FileOperation]]:
     operation = _operation(call.name, tuple(settings.tools.items()))
-    short = folded(_PREFIX.split(call.name)[-1])
-    if operation is None and short not in SHELL_TOOLS:
+    if operation is None and not names_shell(call.name):
         return
     if operation is None:
         for command in _commands(call):
@@ -199,7 +207,7 @@ def _touched(call: RequestedCall, settings: FileSettings) -> Iterator[tuple[str,
                 yield from ((path, "write") for path in patched_paths(command))
             yield from paths_in_command(command)
         return
-    if short == "applypatch":
+    if _bare(call.name) == "applypatch":
         bodies = [call.raw or "", *(value for value in call.args.values() if isinstance(value, str))]
         yield from ((path, "write") for body in bodies for path in patched_paths(body))
     sub_command = call.args.get("command")
@@ -269,7 +277,7 @@ def folded(name: str) -> str:
 
 def fates_of_call(call: RequestedCall, settings: FileSettings) -> tuple[tuple[str, Fate], ...]:
     """What a call of a shell makes of the lines of the files that it changes; nothing of a tool for files."""
-    if not is_shell(call, settings) or folded(_PREFIX.split(call.name)[-1]) not in SHELL_TOOLS:
+    if not is_shell(call, settings) or not names_shell(call.name):
         return ()
     found = (one for command in _commands(call) for one in fates_in_command(command))
     return tuple((path, fate) for written, fate in found if (path := plain_path(written)) is not None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.content_blocks import texts_in
-from langchain_tiered_memory.messages.file_accesses import SHELL_TOOLS, fates_of_call, folded, touches_of_call
+from langchain_tiered_memory.messages.file_accesses import fates_of_call, folded, names_shell, touches_of_call
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.text.readings import read_once
 
@@ -91,7 +91,7 @@ def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...
     if patches:
         paths = [touch.path for touch in written]
         return tuple(change for body in patches for change in _patched(body, paths))[:_MAX_CHANGES]
-    if folded(call.name.rsplit(".", 1)[-1].rsplit("__", 1)[-1]) in SHELL_TOOLS:
+    if names_shell(call.name):
         return tuple(change for body in bodies for change in _here_documents(body[:_MAX_CHARS], path, len(written)))
     return tuple(_pairs(call.args, path, settings))[:_MAX_CHANGES]
 

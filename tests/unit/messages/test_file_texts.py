@@ -113,7 +113,7 @@ def test_a_shell_tells_what_becomes_of_a_file_where_it_does_not_say_its_words(
 
 
 def test_a_here_document_says_what_its_file_is() -> None:
-    asked = call("bash", command=f"cat > src/crane.py <<'EOF'\n{NEW}\nEOF\n")
+    asked = call("tools/bash", command=f"cat > src/crane.py <<'EOF'\n{NEW}\nEOF\n")
     assert unsaid_of(asked, (), SETTINGS) == (Unsaid(path="src/crane.py", fate="anew"),)
     assert unsaid_of(asked, changes_of(asked, SETTINGS), SETTINGS) == ()
     assert unsaid_of(call("Edit", file_path="a.py", old_string=OLD, new_string=NEW), (), SETTINGS) == ()
