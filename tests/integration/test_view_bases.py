@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,9 +10,12 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory import Settings, TieredMemory
 from langchain_tiered_memory.context.compaction.thresholds import advised
+from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
+from langchain_tiered_memory.settings import ContextSettings
+from langchain_tiered_memory.summaries.tree.cover import Node
 from langchain_tiered_memory.types.outcomes import Outcome, OutcomeKind, Zone
-from tests.memory_builders import summaries_of
+from tests.memory_builders import conversation, open_memory, quick_settings, summaries_of
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.session import Session
@@ -46,6 +50,28 @@ def test_the_selection_judges_its_room_before_facts_take_theirs() -> None:
         told = "\n".join(str(message.content) for message in history)
         spans = {f"{one.first_seq}-{one.last_seq}, " for one in summaries_of(session) if one.level == 2}
         assert sum(span in told for span in spans) > 1
+
+
+def told_by_selection(threshold: int) -> Counter[int]:
+    """How many summaries of each level a selection tells of, at least in short."""
+    chosen = ContextSettings(older="selection", selection_threshold_tokens=threshold)
+    with open_memory(settings=quick_settings().model_copy(update={"context": chosen})) as memory:
+        session = memory.session("s")
+        session.add_messages(conversation(120))
+        memory.flush()
+        session.context(None, max_tokens=4000)
+        ref = session.core.ref
+        assert ref is not None
+        (kept,) = session.core.checked.store.plans.kept(ref)
+        plan = ViewPlan.from_json(kept["payload"])
+        assert plan is not None
+        return Counter(one.level for one in plan.items if isinstance(one, Node) and one.resolution != "headline")
+
+
+def test_the_selection_shows_the_top_alone_when_room_is_short() -> None:
+    enough, short = told_by_selection(0), told_by_selection(1_000_000)
+    assert max(short) == max(enough) > 2
+    assert enough[2] > short[2]
 
 
 def test_no_threshold_is_advised_that_the_answer_makes_void(monkeypatch: pytest.MonkeyPatch) -> None:

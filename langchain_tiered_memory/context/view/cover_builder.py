@@ -27,7 +27,6 @@ from langchain_tiered_memory.summaries.tree.cover import (
     joined_oldest,
     merged_gaps,
     nodes_of,
-    selected,
     summary_ids_of,
     tokens_of,
 )
@@ -137,6 +136,22 @@ class CoverParts:
         """A summary with all its text."""
         return self._node(summary, "whole", summary_block(summary))
 
+    def newest(self, level: int, border: int, *, limit: int) -> list[Summary]:
+        """The newest summaries of a level up to `border` that may be shown; of `limit` of them."""
+        found = self.inputs.runtime.store.tree.newest(self.inputs.ref, level=level, up_to=border, limit=limit)
+        return [one for one in self.inputs.library.add(found) if not self.barred(one)]
+
+    def within(self, wanted: Sequence[Summary], room: int) -> list[Node]:
+        """Of these summaries as many as `room` holds, at least in short, up to the first that it does not."""
+        chosen: list[Node] = []
+        for one in wanted:
+            node = self.choice(one).within(room)
+            if node.resolution == "headline":
+                break
+            chosen.append(node)
+            room -= node.tokens
+        return chosen
+
     def below(self, choice: Choice) -> list[Choice]:
         """The summaries right below one; none, once many were opened."""
         above = choice.whole.id
@@ -243,32 +258,30 @@ def grown_cover(inputs: Inputs, previous: ViewPlan, *, border: int, cap: int) ->
     return (*previous.items, *_best(parts, fresh, room=max(round(free * NUMBERS.cover_appended_share), least)))
 
 
-def selected_cover(inputs: Inputs, *, border: int, room: int) -> tuple[CoverItem, ...]:
+def selected_cover(inputs: Inputs, *, border: int, cap: int) -> tuple[CoverItem, ...]:
     """What the original selection shows of everything up to `border`; what it leaves out stands there as headlines.
 
-    The selection knows neither facts nor quoted questions: how much room there is, is judged before they take theirs.
+    With less room than a threshold the top level alone; else recent level-2 summaries within a share of it, then the
+    top level, then recent level-1 summaries that no chosen level 2 covers. Source: the algorithm
+    `selectOptimalContext` of the hierarchical-compression design. It knows neither facts nor quoted questions: how much
+    room there is, is judged before they take theirs.
     """
-    tree, library = inputs.runtime.store.tree, inputs.library
     settings, parts = inputs.settings.context, CoverParts(inputs)
-    top: Node | None = None
-    for level in range(tree.height(inputs.ref) - 1, 2, -1):
-        found = library.add(tree.newest(inputs.ref, level=level, up_to=border, limit=1))
-        if found and not parts.barred(found[0]):
-            top = parts.whole(found[0])
-            break
-    at_most = room // _LEAST_SUMMARY_TOKENS + 1
-    level_2 = library.add(tree.newest(inputs.ref, level=2, up_to=border, limit=at_most))
-    level_1 = library.add(tree.newest(inputs.ref, level=1, up_to=border, limit=at_most))
-    chosen = selected(
-        top,
-        [parts.whole(one) for one in level_2 if not parts.barred(one)],
-        [parts.whole(one) for one in level_1 if not parts.barred(one)],
-        room=room,
-        before_facts=room + inputs.policy.of("facts") + inputs.policy.queries,
-        threshold=settings.selection_threshold_tokens,
-        share=settings.selection_share,
-    )
-    return _with_rest(parts, chosen, border=border, cap=room)
+    before_facts = cap + inputs.policy.of("facts") + inputs.policy.queries
+    height = inputs.runtime.store.tree.height(inputs.ref)
+    top = next((found for level in range(height - 1, 2, -1) if (found := parts.newest(level, border, limit=1))), [])
+    level_2: list[Node] = []
+    level_1: list[Summary] = []
+    if not top or before_facts >= settings.selection_threshold_tokens:
+        at_most = cap // _LEAST_SUMMARY_TOKENS + 1
+        room = min(round(before_facts * settings.selection_share), cap)
+        level_2 = parts.within(parts.newest(2, border, limit=at_most), room)
+        covered = {node.id for node in level_2}
+        level_1 = [one for one in parts.newest(1, border, limit=at_most) if one.parent_id not in covered]
+    chosen = level_2
+    for wanted in (top, level_1):
+        chosen = [*chosen, *parts.within(wanted, cap - sum(node.tokens for node in chosen))]
+    return _with_rest(parts, chosen, border=border, cap=cap)
 
 
 def cover_of_levels(inputs: Inputs, *, border: int, cap: int, levels: tuple[int, ...]) -> tuple[CoverItem, ...]:
@@ -282,24 +295,18 @@ def cover_of_levels(inputs: Inputs, *, border: int, cap: int, levels: tuple[int,
     wanted: list[Summary] = []
     reach = border
     for level in sorted(set(levels)):
-        found = inputs.library.add(tree.newest(inputs.ref, level=level, up_to=reach, limit=at_most))
+        found = parts.newest(level, reach, limit=at_most)
         parents = list(dict.fromkeys(one.parent_id for one in found if one.parent_id is not None))
         above = {
             one.id
             for one in inputs.library.add(tree.by_id(inputs.ref, parents))
             if one.state.finished and one.last_seq <= border and not parts.barred(one)
         }
-        mine = [one for one in found if not parts.barred(one) and (level == max(levels) or one.parent_id not in above)]
+        mine = [one for one in found if level == max(levels) or one.parent_id not in above]
         wanted += mine
         reach = min((one.first_seq - 1 for one in mine), default=reach)
-    left = round(cap * NUMBERS.cover_levels_share)
-    chosen: list[Node] = []
-    for one in sorted(wanted, key=lambda one: -one.last_seq):
-        node = parts.choice(one).within(left)
-        if node.resolution == "headline":
-            break
-        chosen.append(node)
-        left -= node.tokens
+    newest = sorted(wanted, key=lambda one: -one.last_seq)
+    chosen = parts.within(newest, round(cap * NUMBERS.cover_levels_share))
     return _with_rest(parts, chosen, border=border, cap=cap)
 
 

@@ -189,7 +189,7 @@ def _cover(inputs: Inputs, previous: ViewPlan | None, *, border: int, cap: int) 
     if inputs.look is not None and inputs.look.levels is not None:
         made = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
     elif inputs.settings.context.older == "selection":
-        made = selected_cover(inputs, border=border, room=cap)
+        made = selected_cover(inputs, border=border, cap=cap)
     elif previous is not None and previous.items and not previous.provisional and not inputs.off and not inputs.alone:
         made = grown_cover(inputs, previous, border=border, cap=cap)
     if made is None:

@@ -18,7 +18,6 @@ from langchain_tiered_memory.summaries.tree.cover import (
     in_order,
     joined_oldest,
     merged_gaps,
-    selected,
     summary_ids_of,
     tokens_of,
 )
@@ -193,20 +192,3 @@ def test_a_plan_survives_its_way_through_json() -> None:
         provisional=True,
     )
     assert ViewPlan.from_json(plan.to_json()) == plan
-
-
-def test_the_selection_shows_the_top_alone_when_room_is_short() -> None:
-    top = node("top", level=3, first=1, last=500, tokens=300)
-    chosen = selected(top, row(3, level=2), row(9), room=1000, before_facts=1500, threshold=2000, share=0.6)
-    assert [one.id for one in chosen] == ["top"]
-
-
-def test_the_selection_gives_three_fifths_to_recent_level_2_then_the_top_then_level_1_not_covered() -> None:
-    top = node("top", level=3, first=1, last=150, tokens=300)
-    level_2 = list(reversed(row(4, level=2, tokens=700, width=50)))
-    level_1 = list(reversed(row(22, tokens=100)))
-    chosen = selected(top, level_2, level_1, room=3000, before_facts=3000, threshold=2000, share=0.6)
-    assert [one.id for one in chosen if one.level == 2] == ["2.2", "2.3"]
-    assert "top" in [one.id for one in chosen]
-    assert {one.id for one in chosen if one.level == 1} == {f"1.{number}" for number in (*range(10), 20, 21)}
-    assert sum(one.tokens for one in chosen) <= 3000
