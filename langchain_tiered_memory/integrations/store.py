@@ -12,8 +12,8 @@ are named in `shared`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from langgraph.config import get_config
 from langgraph.store.base import (
@@ -31,9 +31,9 @@ from langgraph.store.base import (
     TTLConfig,
 )
 
-from langchain_tiered_memory.border import checked
+from langchain_tiered_memory.border import checked, checked_fields
 from langchain_tiered_memory.driver import off_loop_twin
-from langchain_tiered_memory.errors import InvalidInputError, SettingsError
+from langchain_tiered_memory.errors import ArgumentError, InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001
 from langchain_tiered_memory.integrations.graph.tracks import user_of
 from langchain_tiered_memory.items.searching import has_labels, put_items, search_items
@@ -193,64 +193,28 @@ def _namespaces(runtime: Runtime, reach: Reach, op: ListNamespacesOp) -> list[tu
     return found[op.offset : op.offset + op.limit]
 
 
-class _Asked:
-    """What each of LangGraph's verbs takes: the classes in which its calls come check nothing."""
+class _Call:
+    """What the fields of LangGraph's calls take, besides namespaces: the classes in which they come check nothing."""
 
-    @staticmethod
-    @checked()
-    def get(*, namespace: Any, key: str, refresh_ttl: bool) -> Op:  # noqa: ANN401 - `_check_labels` does
-        return GetOp(namespace, key, refresh_ttl)
-
-    @staticmethod
-    @checked()
-    def search(
-        *,
-        namespace_prefix: Any,  # noqa: ANN401 - as above
-        filter: Mapping[str, Any] | None,  # noqa: A002 - LangGraph's name for it
-        limit: Amount,
-        offset: Amount,
-        query: str | None,
-        refresh_ttl: bool,
-    ) -> Op:
-        wanted = dict(filter) if filter is not None else None
-        return SearchOp(namespace_prefix, wanted, limit, offset, query, refresh_ttl)
-
-    @staticmethod
-    @checked()
-    def put(
-        *,
-        namespace: Any,  # noqa: ANN401 - as above
-        key: str,
-        value: Mapping[str, Any] | None,
-        index: Literal[False] | Sequence[Name] | None,
-        ttl: Minutes | None,
-    ) -> Op:
-        return PutOp(namespace, key, value, index if index is None or index is False else list(index), ttl)
-
-    @staticmethod
-    @checked()
-    def list_namespaces(
-        *,
-        match_conditions: Sequence[MatchCondition] | None,
-        max_depth: Amount | None,
-        limit: Amount,
-        offset: Amount,
-    ) -> Op:
-        return ListNamespacesOp(tuple(match_conditions or ()), max_depth, limit, offset)
+    key: str
+    refresh_ttl: bool
+    filter: Mapping[str, Any] | None
+    limit: Amount
+    offset: Amount
+    query: str | None
+    value: Mapping[str, Any] | None
+    index: Literal[False] | Sequence[Name] | None
+    ttl: Minutes | None
+    match_conditions: Sequence[MatchCondition] | None
+    max_depth: Amount | None
 
 
-_ASKED: Final[Mapping[type, Callable[..., Op]]] = {
-    GetOp: _Asked.get, SearchOp: _Asked.search, PutOp: _Asked.put, ListNamespacesOp: _Asked.list_namespaces
-}  # fmt: skip
-
-
-def _checked(op: Op) -> Op:
+def _checked(op: object) -> Op:
     """A call as it is carried out: what LangGraph's own verbs check too, for calls come without them."""
-    asked = _ASKED.get(type(op))
-    if asked is None:
+    if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
         msg = f"{op!r} is no call of a store: give what LangGraph's GetOp, SearchOp, PutOp or ListNamespacesOp makes"
         raise InvalidInputError(msg)
-    op = asked(**op._asdict())
+    op = op._replace(**checked_fields(_Call, op._asdict(), ArgumentError))
     if isinstance(op, GetOp | PutOp):
         _check_labels(op.namespace)
     elif isinstance(op, SearchOp):
