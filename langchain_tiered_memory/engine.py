@@ -7,6 +7,8 @@ parts only to a handle of the session's owner.
 
 from __future__ import annotations
 
+from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -27,7 +29,7 @@ from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.surroundings import announce, read_status
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.models.window_budget import learn_window
-from langchain_tiered_memory.runs.files.monitor import ContextSizes, Monitors
+from langchain_tiered_memory.runs.files.monitor import SAMPLES, SESSIONS, Monitors
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.opening import close_runtime, open_runtime
 from langchain_tiered_memory.sql.remembered import Remembered
@@ -64,7 +66,7 @@ class Engine:
         self._closed = False
         self.sent = Remembered[tuple[str, str], int](_LINES_REMEMBERED)
         """Raw tokens of the last context given out for a (session, track): what the next answer's usage calibrates."""
-        self.contexts = ContextSizes()
+        self.contexts = Remembered[str, deque[ContextSize]](SESSIONS)
         """Sizes of the last contexts, for the reports of runs."""
         self.monitors = Monitors(runtime.monotonic)
         """Times and alerts of runs, whichever object takes their steps."""
@@ -174,7 +176,11 @@ class Engine:
             needed_tokens=guard.used_tokens,
             sections={section.name: section.tokens for section in context.sections},
         )
-        self.contexts.note(session_id, size)
+        self.contexts.of(session_id, partial(deque, maxlen=SAMPLES)).append(size)
+
+    def sizes_of(self, session_id: str) -> tuple[ContextSize, ...]:
+        """Sizes of the last contexts of a session, oldest first."""
+        return tuple(self.contexts.get(session_id) or ())
 
     def take_sent(self, session_id: str, track: str, batch: Sequence[object]) -> int | None:
         """What was sent for the answer in `batch`, once: a later answer belongs to a request that we did not make."""

@@ -159,7 +159,7 @@ class Run(ShownHandle):
             counts=dict(runtime.store.kept_files.times(ref).figures),
             timings=known.timings,
             alerts=known.alerts,
-            contexts=self.core.engine.contexts.of(self.session_id),
+            contexts=self.core.engine.sizes_of(self.session_id),
             not_loaded=known.not_loaded,
         )
 

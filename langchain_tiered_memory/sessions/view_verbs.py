@@ -135,7 +135,7 @@ class ViewVerbs(SessionCore):
         """
         own = self.core.only_track
         return WindowUse(
-            size for size in self.core.engine.contexts.of(self.session_id) if own is None or size.track == own
+            size for size in self.core.engine.sizes_of(self.session_id) if own is None or size.track == own
         )
 
     def outcomes(self, *, limit: Count = 50) -> list[Outcome]:

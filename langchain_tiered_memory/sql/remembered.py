@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from langchain_tiered_memory.sql import forks
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-def keep_newest(kept: dict[K, V], key: K, value: V, *, most: int) -> None:
-    """Put `value` in as the newest; of more than `most` the oldest is dropped. The caller holds its lock."""
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > most:
-        del kept[next(iter(kept))]
 
 
 class Remembered(Generic[K, V]):
@@ -35,8 +30,20 @@ class Remembered(Generic[K, V]):
         """Keep a value as the newest; whether nothing was kept under its key."""
         with self._lock:
             is_new = key not in self._kept
-            keep_newest(self._kept, key, value, most=self._most)
+            self._keep(key, value)
             return is_new
+
+    def of(self, key: K, make: Callable[[], V]) -> V:
+        """What is kept under a key, as the newest from now on; made where nothing is."""
+        with self._lock:
+            value = self._kept[key] if key in self._kept else make()
+            self._keep(key, value)
+            return value
+
+    def items(self) -> list[tuple[K, V]]:
+        """All that is kept, the newest last."""
+        with self._lock:
+            return list(self._kept.items())
 
     def take(self, key: K) -> V | None:
         """What is kept under a key, once."""
@@ -47,3 +54,9 @@ class Remembered(Generic[K, V]):
         """Let go of everything."""
         with self._lock:
             self._kept.clear()
+
+    def _keep(self, key: K, value: V) -> None:
+        self._kept.pop(key, None)
+        self._kept[key] = value
+        if len(self._kept) > self._most:
+            del self._kept[next(iter(self._kept))]

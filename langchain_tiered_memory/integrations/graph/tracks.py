@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
 from langchain_tiered_memory.integrations.graph.client_resends import ids_of
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.sql.remembered import keep_newest
+from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Line:
 
 _Step: TypeAlias = tuple[str, str, str]
 """Session, track of the node, and the LangGraph checkpoint that its step began with."""
-_side_by_side: weakref.WeakKeyDictionary[Engine, dict[_Step, list[str]]] = weakref.WeakKeyDictionary()
+_side_by_side: weakref.WeakKeyDictionary[Engine, Remembered[_Step, list[str]]] = weakref.WeakKeyDictionary()
 """The tasks of each node and step, in the order in which they asked for a track. Tasks of one step run in one process:
 nothing of this has to outlive it."""
 _lock = forks.Lock()
@@ -195,9 +195,7 @@ _lock = forks.Lock()
 def _number(engine: Engine, step: _Step, task: str) -> int:
     """1 for the first task of that node and step, 2 for the second; the same again for one that asked before."""
     with _lock:
-        known = _side_by_side.setdefault(engine, {})
-        tasks = known.get(step, [])
-        keep_newest(known, step, tasks, most=_STEPS_REMEMBERED)
+        tasks = _side_by_side.setdefault(engine, Remembered(_STEPS_REMEMBERED)).of(step, list)
         if task not in tasks:
             tasks.append(task)
         return tasks.index(task) + 1
@@ -251,9 +249,9 @@ def has_company(engine: Engine, place: Place) -> bool:
     """Whether other tasks run beside this one, which may not have known it when it asked for its line."""
     names = [part.name for part in place.parts]
     with _lock:
-        known = _side_by_side.get(engine, {})
+        known = _side_by_side.setdefault(engine, Remembered(_STEPS_REMEMBERED))
         return any(
-            part.task is not None and len(known.get((place.session_id, short_track(names[:at]), part.step), ())) > 1
+            part.task is not None and len(known.get((place.session_id, short_track(names[:at]), part.step)) or ()) > 1
             for at, part in enumerate(place.parts, start=1)
         )
 

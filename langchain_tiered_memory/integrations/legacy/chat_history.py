@@ -26,7 +26,7 @@ from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.legacy.turns import identity, their_own, with_ids
-from langchain_tiered_memory.sql.remembered import keep_newest
+from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.types.arguments import Count, Name, SessionId, Tool  # noqa: TC001
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
@@ -96,7 +96,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             "model": model,
             "view": _OWN_NAMES.get(view, view),
         }
-        self._views: dict[tuple[str, ...], None] = {}
+        self._views = Remembered[tuple[str, ...], None](_VIEWS_REMEMBERED)
         """What runs were shown: ids of messages; of a bridge that was put between them, what it says."""
 
     @property
@@ -159,7 +159,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
     def _noted(self, found: list[BaseMessage]) -> list[BaseMessage]:
         if self._in_a_run():
             view = tuple(_name_of(one) for one in their_own(found))
-            keep_newest(self._views, view, None, most=_VIEWS_REMEMBERED)
+            self._views.put(view, None)
         return list(found)
 
     def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -171,9 +171,9 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             return found
         names = [_name_of(one) for one in found]
         if gives_back:
-            shown = max((len(view) for view in list(self._views) if tuple(names[: len(view)]) == view), default=0)
+            shown = max((len(view) for view, _ in self._views.items() if tuple(names[: len(view)]) == view), default=0)
             found, names = found[shown:], names[shown:]
-        seen = {name for view in list(self._views) for name in view}
+        seen = {name for view, _ in self._views.items() for name in view}
         old = _given_back(identity(found), [name in seen for name in names])
         return [one for at, one in enumerate(found) if at not in old]
 

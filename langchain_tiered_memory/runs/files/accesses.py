@@ -13,8 +13,9 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.runs.files.monitor import SESSIONS
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.sql.remembered import keep_newest
+from langchain_tiered_memory.sql.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,7 +155,6 @@ _EXCEPTIONS = 1
 with 2 more files are lost to cold (`benchmarks.tier_workloads`)."""
 _REMEMBERED = 512
 """Files that came back, in one session."""
-_SESSIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +183,12 @@ class Returns:
 
     def __init__(self) -> None:
         self._lock = forks.Lock()
-        self._by_session: dict[int, _Seen] = {}
+        self._by_session = Remembered[int, _Seen](SESSIONS)
 
     def note(self, key: int, *, at: float, distance: int = 0) -> None:
         """Remember that a file was opened again, after `distance` others were; 0 for one that was in hot."""
         with self._lock:
-            seen = self._of(key)
+            seen = self._by_session.of(key, _Seen)
             seen.let_go = 0
             if distance:
                 seen.far.append((at, distance))
@@ -201,7 +201,7 @@ class Returns:
         most = math.floor(rules.cleanup_share * held)
         least = min(math.floor(_REST_SHARE * held), most)
         with self._lock:
-            seen = self._of(key)
+            seen = self._by_session.of(key, _Seen)
             near = sum(_is_recent(at, now) for at in seen.near)
             far = [distance for at, distance in seen.far if _is_recent(at, now)]
             if near + len(far) <= _EXCEPTIONS:
@@ -212,11 +212,6 @@ class Returns:
         if len(far) - len(within) > _EXCEPTIONS and not any(one >= rules.hot.files for one in within):
             return Rest(most, newest_first=True)
         return Rest(max(least, within[_EXCEPTIONS] + 1) if len(within) > _EXCEPTIONS else least)
-
-    def _of(self, key: int) -> _Seen:
-        seen = self._by_session.get(key) or _Seen()
-        keep_newest(self._by_session, key, seen, most=_SESSIONS)
-        return seen
 
 
 def _is_recent(at: float, now: float) -> bool:

@@ -9,14 +9,14 @@ from collections import Counter, deque
 from collections.abc import Mapping  # noqa: TC003 - read when a run's figures are
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.sql.remembered import keep_newest
-from langchain_tiered_memory.types.files import ContextSize, RunAlert, RunReport, Timing
+from langchain_tiered_memory.sql.remembered import Remembered
+from langchain_tiered_memory.types.files import RunAlert, RunReport, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.reports import Event
 
 
-_SAMPLES = 2000
+SAMPLES = 2000
 """Enough for a 99th percentile of 20 samples above it; a run of six hours has some thousand accesses."""
-_SESSIONS = 200
+SESSIONS = 200
+"""Of which something is remembered."""
 ALERTS = frozenset(
     {
         "files_crowded",
@@ -112,7 +113,7 @@ class Monitor:
     def _add(self, name: str, seconds: float) -> None:
         with self._lock:
             self._counts[name] += 1
-            self._last.setdefault(name, deque(maxlen=_SAMPLES)).append(seconds)
+            self._last.setdefault(name, deque(maxlen=SAMPLES)).append(seconds)
 
     def hear(self, event: Event) -> None:
         """Keep an event that is an alert, and how long a move took."""
@@ -137,45 +138,20 @@ class Monitors:
     """Monitors of the sessions that had a run here last: steps of one run may be taken by several objects."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._lock = forks.Lock()
-        self._by_session: dict[str, Monitor] = {}
+        self._make = partial(Monitor, monotonic)
+        self._by_session = Remembered[str, Monitor](SESSIONS)
 
     def of(self, session_id: str) -> Monitor:
         """The one of a session; of sessions the last 200 are remembered."""
-        with self._lock:
-            monitor = self._by_session.get(session_id) or Monitor(self._monotonic)
-            keep_newest(self._by_session, session_id, monitor, most=_SESSIONS)
-            return monitor
+        return self._by_session.of(session_id, self._make)
 
     def hear(self, event: Event) -> None:
         """Have the monitors of an event's session, or all for one of the whole memory, hear it."""
         if event.name not in ALERTS and event.name not in _MOVES:
             return
-        with self._lock:
-            heard = [one for name, one in self._by_session.items() if event.session_id in (name, None)]
-        for monitor in heard:
-            monitor.hear(event)
-
-
-class ContextSizes:
-    """Sizes of the last contexts of each session, in this process."""
-
-    def __init__(self) -> None:
-        self._lock = forks.Lock()
-        self._by_session: dict[str, deque[ContextSize]] = {}
-
-    def note(self, session_id: str, size: ContextSize) -> None:
-        """Note one more; of sessions the last 200 are remembered."""
-        with self._lock:
-            sizes = self._by_session.get(session_id, deque(maxlen=_SAMPLES))
-            sizes.append(size)
-            keep_newest(self._by_session, session_id, sizes, most=_SESSIONS)
-
-    def of(self, session_id: str) -> tuple[ContextSize, ...]:
-        """Those of a session, oldest first."""
-        with self._lock:
-            return tuple(self._by_session.get(session_id, ()))
+        for name, monitor in self._by_session.items():
+            if event.session_id in (name, None):
+                monitor.hear(event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
