@@ -64,8 +64,13 @@ def accessed_files(
     gone = gone_files(changes)
     there = (one for one in found if not any(one.seq <= seq and is_at(one.path, path) for seq, path in gone))
     files = each_once(one for one in there if one.seq not in off)[:limit]
-    turns = store.files.turns(ref, {one.seq for one in files}, track=track)
-    return [replace(one, turn=turns[one.seq]) for one in files]
+    turns = store.files.turns(ref, {_told(one) for one in files}, track=track)
+    return [replace(one, turn=turns[_told(one)]) for one in files]
+
+
+def _told(access: FileAccess) -> int:
+    """The message that an access is listed with: of a changed file the one that changed it."""
+    return access.changed_in or access.seq
 
 
 def each_once(accesses: Iterable[FileAccess]) -> list[FileAccess]:
@@ -78,7 +83,8 @@ def each_once(accesses: Iterable[FileAccess]) -> list[FileAccess]:
         newer = latest.setdefault(name, access)
         path = max(newer.path, access.path, key=len)
         change = access if access.operation == "write" != newer.operation else newer
-        latest[name] = replace(newer, path=path, operation=change.operation, tool=change.tool)
+        in_ = change.changed_in
+        latest[name] = replace(newer, path=path, operation=change.operation, tool=change.tool, changed_in=in_)
     return list(latest.values())
 
 
@@ -136,7 +142,7 @@ def _last_to_go(files: Iterable[FileAccess]) -> list[FileAccess]:
 
 
 def _in_groups(files: Sequence[FileAccess]) -> list[FileAccess]:
-    return sorted(files, key=lambda one: (_RANK[one.operation], -one.seq, -one.at, one.path))
+    return sorted(files, key=lambda one: (_RANK[one.operation], -_told(one), -one.at, one.path))
 
 
 def _text(files: Sequence[FileAccess], *, named: int, whole: int, marked: bool = False) -> str:

@@ -393,15 +393,17 @@ class EntryReads(Room):
         )
 
 
-def _access(row: RowMapping, written: Mapping[str, str]) -> FileAccess:
+def _access(row: RowMapping, written: Mapping[str, tuple[str, int | None]]) -> FileAccess:
     check(files, {name: row[name] for name in ("seq", "operation", "at")})
-    by = written.get(row["path_digest"])
+    is_written = row["path_digest"] in written
+    by, changed_in = written.get(row["path_digest"], ("", None))
     return FileAccess(
         path=unpacked(row["path"]),
-        operation="write" if by is not None else row["operation"],
+        operation="write" if is_written else row["operation"],
         tool=unpacked(by or row["tool"]),
         seq=row["seq"],
         at=row["at"],
+        changed_in=changed_in,
     )
 
 
@@ -430,7 +432,7 @@ class Files(Room):
         walk, once_written = _statements(of_track=track is not None)
         asked: dict[str, Any] = {"session": ref.key} | ({} if track is None else {"track": packed(track)})
         newest: dict[str, RowMapping] = {}
-        written: dict[str, str] = {}
+        written: dict[str, tuple[str, int | None]] = {}
         walked, has_older, seq, is_full = 0, True, 0, False
         passed = {(seq, digest_of(path)) for seq, path in but}
         with self.database.read() as connection:
@@ -446,13 +448,13 @@ class Files(Room):
                         continue
                     newest[row.path_digest] = row._mapping  # noqa: SLF001 - public, whatever its name says
                 if row.operation == "write":
-                    written.setdefault(row.path_digest, row.tool)
+                    written.setdefault(row.path_digest, (row.tool, row.seq))
             else:
                 has_older = walked == _LOOKED_AT
             if has_older:
                 for part in chunks([one for one in newest if isinstance(one, str) and one not in written]):
                     written |= dict.fromkeys(
-                        connection.scalars(once_written, asked | {"digests": part, "before": seq}), ""
+                        connection.scalars(once_written, asked | {"digests": part, "before": seq}), ("", None)
                     )
             accesses = readable(connection, newest.values(), lambda one: _access(one, written))
         return sorted(accesses, key=lambda one: (-one.seq, one.path))

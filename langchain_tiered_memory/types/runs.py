@@ -51,7 +51,9 @@ class FileAccess:
     at: float
     """Time of the call, in seconds since the epoch."""
     turn: int = 0
-    """How many messages the user had sent by then."""
+    """How many messages the user had sent by the latest change, as far as that is known; else by the latest access."""
+    changed_in: int | None = None
+    """Number of the message that made the latest change, as far as that is known."""
 
     @property
     def time(self) -> dt.datetime:

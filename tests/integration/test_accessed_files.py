@@ -36,7 +36,7 @@ def test_a_session_tells_which_files_were_touched_lately(call_style: CallStyle) 
         told(call_style, memory.session("s", track="other").add_messages, used("read_file", 5, file_path="d.py"))
         found = told(call_style, session.accessed_files)
         assert [(one.path, one.tool, one.operation, one.turn) for one in found] == [
-            ("/srv/p/src/a.py", "edit_file", "write", 2),
+            ("/srv/p/src/a.py", "edit_file", "write", 1),  # read again since, in turn 2
             ("c.py", "grep", "search", 2),
             ("/srv/p/src/b.py", "read_file", "read", 1),
         ]
