@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.chat_history import BaseChatMessageHistory
@@ -41,8 +40,6 @@ _OWN_NAMES = {"context": "default"}
 _ENDS_OF_RUNS = frozenset({"_exit_history", "_aexit_history"})
 """Functions of `RunnableWithMessageHistory` that read a history in order to cut it off from what a run was given."""
 _VIEWS_REMEMBERED = 100
-_gives_back_the_view: ContextVar[bool] = ContextVar("gives_back_the_view", default=False)
-"""Whether the run that ends hands over what it was shown: it asks what to cut off then, and at no other time."""
 
 
 class TieredChatMessageHistory(BaseChatMessageHistory):
@@ -107,14 +104,12 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             BudgetError: if `max_tokens` cannot hold what a context must show.
         """
         if _caller_ends_a_run(inspect.currentframe()):
-            _gives_back_the_view.set(True)
             return []
         return self._noted(run(self._reading()))
 
     async def aget_messages(self) -> list[BaseMessage]:
         """See `messages`."""
         if _caller_ends_a_run(inspect.currentframe()):
-            _gives_back_the_view.set(True)
             return []
         return self._noted(await arun(self._reading()))
 
@@ -164,16 +159,13 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
 
     def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """Without what a run was shown: a message may be shortened in a view, and is no edit for that."""
-        gives_back = _gives_back_the_view.get()
-        _gives_back_the_view.set(False)
         found = their_own(messages)
         if not self._in_a_run():
             return found
-        names = [_name_of(one) for one in found]
-        if gives_back:
-            shown = max((len(view) for view, _ in self._views.items() if tuple(names[: len(view)]) == view), default=0)
-            found, names = found[shown:], names[shown:]
-        seen = {name for view, _ in self._views.items() for name in view}
+        names, views = [_name_of(one) for one in found], [view for view, _ in self._views.items()]
+        shown = max((len(view) for view in views if tuple(names[: len(view)]) == view), default=0)
+        found, names = found[shown:], names[shown:]
+        seen = {name for view in views for name in view}
         old = _given_back(identity(found), [name in seen for name in names])
         return [one for at, one in enumerate(found) if at not in old]
 

@@ -87,21 +87,8 @@ def with_tiered_history(
     if history_messages_key is not None and input_messages_key is None:
         msg = "history_messages_key needs input_messages_key: which part of the input does the user say?"
         raise InvalidInputError(msg)
-
-    def history_of(session_id: str) -> TurnHistory:
-        return TurnHistory(
-            memory,
-            session_id,
-            view=view,
-            query=None,
-            max_tokens=max_tokens,
-            system=system,
-            tools=tools,
-            model=model,
-            user=user,
-            track=track,
-        )
-
+    asked: dict[str, Any] = {"max_tokens": max_tokens, "system": system, "tools": tools, "model": model}
+    history_of = functools.partial(TurnHistory, memory, view=view, query=None, user=user, track=track, **asked)
     try:
         inner: Runnable[Any, Any] = coerce_to_runnable(runnable)
     except TypeError as error:
@@ -232,10 +219,6 @@ class TurnHistory(TieredChatMessageHistory):
 
     _spoken: tuple[str, ...] = ()
     """Digests of what the user said, once it is written."""
-    _said: frozenset[str | None] = frozenset()
-    """Ids of what the user said."""
-    _shown: frozenset[str] = frozenset()
-    """Ids of the messages in the view."""
     _over = False
 
     @property
@@ -256,13 +239,11 @@ class TurnHistory(TieredChatMessageHistory):
             self._report_unwritten(error)
             raise
         self._spoken = identity(ours)
-        self._said = frozenset(one.id for one in ours)
+        said_ids = {one.id for one in ours}
         view = yield from self._reading()
-        before = [one for one in view if one.id is None or one.id not in self._said]
         shown = {one.id for one in view}
-        whole = [*view, *(one for one in ours if one.id not in shown)]
-        self._shown = frozenset(one.id for one in whole if one.id)
-        return before, whole
+        whole = self._noted([*view, *(one for one in ours if one.id not in shown)])
+        return [one for one in view if one.id is None or one.id not in said_ids], whole
 
     def break_off(self, error: BaseException, partial: object) -> None:
         """Write what had come of the answer, marked as broken off."""
@@ -291,16 +272,9 @@ class TurnHistory(TieredChatMessageHistory):
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, write))
 
     def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """What the run added to the words that it began with; nothing, where it was broken off before it told us.
-
-        A runnable may give back all that it was shown, with its answer behind. What stands behind the words that the
-        run began with is new, also under an id that was shown: a cached answer carries that of its first time.
-        """
+        """What the run added to the words that it began with; nothing, where it was broken off before it told us."""
         if self._over:
             return []
-        found = their_own(messages)
+        found = super()._new_among(messages)
         began = len(self._spoken)
-        if identity(found[:began]) == self._spoken:
-            found = found[began:]
-        behind = max((at for at, one in enumerate(found, start=1) if one.id in self._said), default=0)
-        return [one for at, one in enumerate(found) if at >= behind or one.id not in self._shown]
+        return found[began:] if identity(found[:began]) == self._spoken else found
