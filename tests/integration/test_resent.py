@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain.agents.middleware import ModelRequest, wrap_model_call
-from langchain_core.messages import AIMessage, HumanMessage, convert_to_openai_messages
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, convert_to_openai_messages
 
+from langchain_tiered_memory.integrations.graph.client_resends import recognised
 from langchain_tiered_memory.messages.groups import overlap
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import built, open_memory, openai_model, said
@@ -19,6 +21,8 @@ from tests.openai_server import Failure, OpenAIServer, calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from langchain_core.messages import BaseMessage
 
 STATELESS = {"agent": {"checkpointer": None}}
 
@@ -172,6 +176,54 @@ def test_other_words_under_the_same_roles_are_another_conversation() -> None:
         turn("sync", agent, [], "I am Ann.")
         said("sync", agent, {"messages": [HumanMessage("I am Bob."), AIMessage("Hello Bob."), HumanMessage("Hi.")]})
         assert len(memory.session("alice").messages()) == 6
+
+
+_KINDS = {"u": HumanMessage, "a": AIMessage, "p": SystemMessage}
+TWICE = "u1 Next. | a1 Done. | u2 Next. | a2 Done."
+PROMPTED = "p1 Kindly. | u1 Hi. | a1 Hello. | p2 Kindly. | u2 Yes? | a2 Well."
+
+
+def spelt(messages: str) -> list[BaseMessage]:
+    """Messages by the first letter of their ids."""
+    pairs = [one.split(" ", 1) for one in messages.split(" | ") if one]
+    return [_KINDS[name[0]](text, id=name) for name, text in pairs]
+
+
+@pytest.mark.parametrize(
+    ("stored", "forgotten", "sent", "found", "gone"),
+    [
+        (TWICE, "", "u1 Next. | a1 Done. | u9 And?", "u1 a1 u9", ""),
+        (TWICE, "", "u8 Next. | a8 Done. | u9 And?", "u2 a2 u9", ""),
+        (TWICE, "u1 a1", "u5 Next. | a6 Done. | u7 Next. | a8 Done. | u9 And?", "u5 a6 u2 a2 u9", "u5 a6"),
+        (TWICE, "u1 a1 u2 a2", "u5 Next. | a6 Done. | u9 And?", "u5 a6 u9", "u5 a6"),
+        (TWICE, "u1 u2", "u8 Next. | u9 And?", "u8 u9", ""),
+        (TWICE, "u2 a2", "u1 Next. | a1 Done. | u9 And?", "u1 a1 u9", ""),
+        ("u1 My word is X. | a1 Noted.", "u1", "u9 My word is X.", "u9", ""),
+        ("p1 Kindly. | u1 Hi. | a1 Hello.", "p1", "p8 Kindly. | u8 Hi. | a8 Hello. | u9 And?", "p8 u1 a1 u9", ""),
+        (PROMPTED, "", f"{PROMPTED} | u9 And?".replace("1", "7").replace("2", "8"), "p1 u1 a1 p2 u2 a2 u9", ""),
+        ("p1 Kindly. | u1 Hi. | a1 Hello. | u2 Yes?", "", "p9 Kindly. | u9 And?", "p1 u9", ""),
+        ("u1 Hi. | a1 Hello. | p1 Kindly. | u2 Yes?", "", "p9 Kindly. | u9 And?", "p1 u9", ""),
+        ("u1 Hi. | a1 Hello.", "", "u1 Hi. | a1 Hello.", "u1 a1", ""),
+        ("u1 Hi. | a1 Hello.", "", "u8 Hi. | a1 Hello.", "u1 a1", ""),
+        ("u1 Hi. | a1 Hello. | u2 Yes? | a2 Well.", "", "u1 Hi. | a1 Hello.", "u1 a1", ""),
+        ("u1 Hi. | a1 Hello.", "", "u9 So. | u1 Hi.", "u9 u1", ""),
+        ("u1 Hi. | a1 Hello.", "", "u9 Hi again. | a1 Hello.", "u9 a1-*", ""),
+        ("u1 Hi. | a1 Hello. | u2 Yes?", "", "u1 Hi. | a1 Hello. | u2 Yes? | a1 Hello.", "u1 a1 u2 a1-*", ""),
+    ],
+)
+def test_a_list_is_known_again_by_its_words_and_what_has_an_id_of_ours_by_that(
+    stored: str, forgotten: str, sent: str, found: str, gone: str
+) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages(spelt(stored))
+        if forgotten:
+            session.forget(message_ids=forgotten.split())
+        messages, missing = recognised(memory.session("s"), spelt(sent))
+    ids = [str(one.id) for one in messages]
+    assert len(ids) == len(found.split())
+    assert all(map(fnmatch, ids, found.split())), ids
+    assert missing == set(gone.split())
 
 
 @given(st.lists(st.sampled_from("ab"), max_size=12), st.lists(st.sampled_from("ab"), max_size=12))

@@ -169,8 +169,11 @@ def _prompts(session: Session, ref: SessionRef | None, said: Sequence[_Said]) ->
     transcript = session.core.runtime.store.transcript
     first = transcript.entries(ref, track=session.track, limit=len(said))
     newest = transcript.entries(ref, track=session.track, newest_first=True, limit=len(said))
-    there = {_said_in(entry): entry for entry in (*newest, *first) if entry.role == "system"}
-    return {place: there.pop(said[place]) for place in places if said[place] in there}
+    prompts = {entry.seq: entry for entry in (*first, *newest) if entry.role == "system"}
+    left: dict[_Said, list[Entry]] = {}
+    for _, entry in sorted(prompts.items()):
+        left.setdefault(_said_in(entry), []).append(entry)
+    return {place: left[said[place]].pop(0) for place in places if left.get(said[place])}
 
 
 def _role_in(said: _Said) -> str:
