@@ -213,12 +213,10 @@ def _least_part(found: Found) -> float:
 
 
 def _goes_on(found: Found, older: Sequence[RankedEntry], shown: Sequence[RankedEntry], whole: float) -> bool:
-    """Whether what the user said last goes on with what stands in view, which has more of it than by chance.
+    """Whether what the user said last goes on with what is in view: that has more of it than by chance.
 
-    Nothing older matches it as well.
-
-    What stands beside it counts as much more for that as it does in any ranking, where it matches at all well. What
-    the user asked before is no subject: it may wait for its answer still.
+    Nothing older matches it as well. What stands beside it counts as much more for that as it does in any ranking,
+    where it matches at all well. What the user asked before is no subject: it may wait for its answer still.
     """
     best = max((one.own_score for one in older), default=0.0)
     beside = {(found.asked_at or 0) - 1 - place: part * whole for place, part in enumerate(WEIGHTS.after)}

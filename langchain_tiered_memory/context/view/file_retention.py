@@ -61,10 +61,10 @@ def _with_fewer_readings(inputs: Inputs, rendered: RenderedView, *, room: int) -
     beside = rendered.tokens - rendered.tokens_of("parts") - rendered.tokens_of("files")
     wanted = inputs.policy.stays - (room - beside)
     for call in file_calls(as_groups(rendered.tail), inputs.settings.files):
-        answer = tail.get(call.answer_seq)
-        if wanted <= 0 or call.answer_seq > seen:
+        answer = tail[call.answer_seq]
+        if wanted <= 0 or answer.seq > seen:
             break
-        if answer is None or call.reading is None or call.refused or answer.pinned:
+        if call.reading is None or call.refused or answer.pinned:
             continue
         frees = masked.get(answer.seq, answer.tokens - OVERHEAD_TOKENS) - NUMBERS.mask_keep_tokens
         if frees >= NUMBERS.least_gain:
