@@ -57,16 +57,21 @@ def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
     """System and human message that ask for all of `parts`; one that is asked for alone is told more of its form."""
     jobs = [part.job for part in parts]
     alone = len(jobs) == 1 and jobs[0].strategy != NOTES
-    text = "\n".join([*about(jobs), *kept_block(jobs), *(_part(part, number) for number, part in enumerate(parts, 1))])
+    told = [_part(part, number, _lines(part)) for number, part in enumerate(parts, 1)]
+    text = "\n".join([*about(jobs), *kept_block(jobs), *told])
     return [SystemMessage(instructions(jobs, alone=alone)), HumanMessage(text)]
 
 
-def _part(part: Part, number: int) -> str:
-    lines = merged_lines(part) if part.job.level > 1 else message_lines(part.job.sources)
-    return "\n".join([part_tag(part, number), *lines, *asked_again(part.job), "</part>"])
+def _part(part: Part, number: int, lines: Sequence[str]) -> str:
+    again = (f"<again>{remark}</again>" for remark in remarks(part.job))
+    return "\n".join([_part_tag(part, number), *lines, *again, "</part>"])
 
 
-def part_tag(part: Part, number: int) -> str:
+def _lines(part: Part) -> list[str]:
+    return _merged_lines(part) if part.job.level > 1 else _message_lines(part.job.sources)
+
+
+def _part_tag(part: Part, number: int) -> str:
     """The line that opens a part: its number, its form, what it merges, its size."""
     job = part.job
     if job.strategy == NOTES:
@@ -81,24 +86,19 @@ def part_tag(part: Part, number: int) -> str:
     return f"<part {number} {form}{of} words={words_of(job.target_tokens)} most={words_of(limit_of(job))}>"
 
 
-def merged_lines(part: Part) -> list[str]:
+def _merged_lines(part: Part) -> list[str]:
     """Of what a part merges, those that were written before, each with the day that it ends on."""
     given = (one for one in part.job.sources if one.id not in part.below)
     return [f"<{_EARLIER} {day(one.at)}>\n{neutralised_part(as_merged(one.text))}" for one in given]
 
 
-def asked_again(job: CondenseJob) -> list[str]:
-    """Why it is asked for once more; none where it is the first time."""
-    return [f"<again>{remark}</again>" for remark in remarks(job)]
-
-
-def message_lines(sources: Sequence[SourceText]) -> list[str]:
+def _message_lines(sources: Sequence[SourceText]) -> list[str]:
     """Messages, each behind a tag with its speaker, and with its time where that changed."""
     lines: list[str] = []
     last: float | None = None
     for source in sources:
         when = ""
-        if is_news(last, source.at):
+        if _is_news(last, source.at):
             when = f" {utc(source.at):%Y-%m-%d %H:%M}"
             last = source.at
         text = _ALIKE if source.same_as is not None else neutralised_part(source.text)
@@ -106,7 +106,7 @@ def message_lines(sources: Sequence[SourceText]) -> list[str]:
     return lines
 
 
-def is_news(last: float | None, at: float) -> bool:
+def _is_news(last: float | None, at: float) -> bool:
     """Whether the time of a message is told: the first, one long after the one before it, one of another day."""
     return last is None or at - last >= _NEWS_SECONDS or utc(at).date() != utc(last).date()
 
@@ -170,7 +170,7 @@ def build_behind(parts: Sequence[Part], shown: Shown) -> HumanMessage | None:
         return None
     lines = [behind_instructions(jobs), *about(jobs), *kept_block(jobs)]
     for number, (part, (body, _)) in enumerate(zip(parts, bodies, strict=True), 1):
-        lines += [part_tag(part, number), *body, *asked_again(part.job), "</part>"]
+        lines.append(_part(part, number, body))
     return HumanMessage("\n".join(lines))
 
 
@@ -178,7 +178,7 @@ def _body(part: Part, shown: Shown) -> tuple[list[str], int]:
     """The lines of a part, and how many stretches of the request they name."""
     job = part.job
     if job.level > 1:
-        return merged_lines(part), 0
+        return _merged_lines(part), 0
     lines: list[str] = []
     stretches = at = 0
     last: float | None = None
@@ -187,10 +187,10 @@ def _body(part: Part, shown: Shown) -> tuple[list[str], int]:
         begins = shown.beginning(shown.places[job.sources[at].id]) if count else None
         if begins is None:
             count = max(count, 1)
-            lines += message_lines(job.sources[at : at + count])
+            lines += _message_lines(job.sources[at : at + count])
         else:
             said_at = job.sources[at].at
-            when = f" {utc(said_at):%Y-%m-%d %H:%M}" if is_news(last, said_at) else ""
+            when = f" {utc(said_at):%Y-%m-%d %H:%M}" if _is_news(last, said_at) else ""
             lines.append(f"<stretch count={count}{when}>{neutralised_part(begins)}")
             stretches += 1
         at += count
@@ -205,7 +205,7 @@ def _standing(job: CondenseJob, start: int, shown: Shown) -> int:
         return 0
     count = 1
     for before, source in itertools.pairwise(job.sources[start:]):
-        if is_news(before.at, source.at) or shown.place_of(source) != first + count:
+        if _is_news(before.at, source.at) or shown.place_of(source) != first + count:
             break
         count += 1
     return count
