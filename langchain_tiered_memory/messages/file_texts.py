@@ -140,8 +140,8 @@ def _pairs(value: Mapping[str, Any], path: str, settings: FileSettings, depth: i
         rest = {"": max(rest.values(), key=len, default="") if comes is None else comes}
     for key, text in rest.items():
         if old or len(text) >= _LEAST_CHARS:
-            where, whole = own if depth else path, not old and key in _WHOLE_FILE
-            yield Change(path=where, old=old[:_MAX_CHARS], new=text[:_MAX_CHARS], whole=whole)
+            where = own if depth else path
+            yield Change(path=where, old=old[:_MAX_CHARS], new=text[:_MAX_CHARS], whole=key in _WHOLE_FILE)
     for inner in value.values():
         for one in inner if isinstance(inner, list) else (inner,):
             if isinstance(one, dict) and depth < _MAX_DEPTH:

@@ -39,8 +39,11 @@ def test_an_edit_says_what_it_replaced_and_what_it_wrote(asked: RequestedCall) -
 
 
 def test_a_text_that_is_deleted_is_replaced_by_nothing() -> None:
-    asked = call("Edit", file_path="a.py", old_string=OLD, new_string="")
-    assert changes_of(asked, SETTINGS) == (Change(path="a.py", old=OLD, new=""),)
+    for asked in (
+        call("Edit", file_path="a.py", old_string=OLD, new_string=""),
+        call("str_replace_based_edit_tool", command="str_replace", path="a.py", old_str=OLD),
+    ):
+        assert changes_of(asked, SETTINGS) == (Change(path="a.py", old=OLD, new=""),)
 
 
 @pytest.mark.parametrize("key", ["content", "file_text", "contents"])
@@ -61,6 +64,8 @@ def test_a_here_document_is_the_whole_of_its_file_unless_it_is_appended() -> Non
     assert written == Change(path="a.py", old="", new=NEW, whole=True)
     (appended,) = changes_of(call("bash", command=f"cat >> a.py <<EOF\n{NEW}\nEOF"), SETTINGS)
     assert not appended.whole
+    of_two_files = f"cat > a.py <<EOF\n{NEW}\nEOF\nmake notes > notes.txt"
+    assert changes_of(call("bash", command=of_two_files), SETTINGS) == ()
 
 
 @pytest.mark.parametrize(
@@ -86,9 +91,10 @@ def test_a_reading_without_numbers_is_taken_as_it_is() -> None:
     assert reading_of(call("bash", command="cat a.py"), result, SETTINGS) == Reading(path="a.py", lines=("one", "two"))
 
 
-def test_several_files_and_failed_reads_are_no_reading() -> None:
+def test_several_files_failed_reads_and_what_a_write_gave_are_no_reading() -> None:
     result = ToolMessage("one\ntwo", tool_call_id="c")
     assert reading_of(call("bash", command="cat a.py b.py"), result, SETTINGS) is None
+    assert reading_of(call("Edit", file_path="a.py", old_string=OLD, new_string=NEW), result, SETTINGS) is None
     failed = ToolMessage("no such file", tool_call_id="c", status="error")
     assert reading_of(call("Read", file_path="a.py"), failed, SETTINGS) is None
 

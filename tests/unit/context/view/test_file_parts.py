@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -180,6 +181,35 @@ def test_what_was_read_after_such_a_command_takes_the_place_of_what_was_known() 
     assert after[7] in parts
     assert LINES[7] not in parts
     assert "may be others" not in parts
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_known"),
+    [
+        (LINES[:20], [*LINES[4:7], "a line of its own"], True),
+        (LINES[:2], [LINES[0], "a line of its own"], False),
+        ([LINES[0], "", "    "], ["a line of its own", "", "    "], False),
+        (LINES[:30], LINES[20:50], False),
+    ],
+)
+def test_it_takes_that_place_where_most_of_its_lines_or_of_those_are_the_same(
+    before: list[str], after: list[str], *, is_known: bool
+) -> None:
+    parts = file_parts([read(2, before), changed(5, "edited"), read(7, after)], room=2000, count=words)
+    assert ("message 2; lines may be others" in parts) is not is_known
+    assert "[read, message 7" in parts
+
+
+def test_what_was_written_before_such_a_command_is_no_writing_of_the_agents_any_more() -> None:
+    after = ["a line that the command put here", *LINES[1:20]]
+    texts = [
+        wrote(2, "\n".join(LINES[:20])),
+        changed(5, "edited"),
+        read(7, after, age=100),
+        read(9, LINES[30:50], path="b.py", age=99),
+    ]
+    assert "b.py" in file_parts(texts, room=200, count=words)
+    assert "a.py" not in file_parts(texts, room=200, count=words)
 
 
 def test_lines_of_a_file_that_was_moved_or_written_anew_are_not_shown() -> None:
