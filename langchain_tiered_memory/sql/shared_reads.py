@@ -42,23 +42,16 @@ class SharedReads:
     def block(self) -> Iterator[None]:
         """Let this thread's reads share a transaction until the outermost block ends."""
         self._mine.blocks += 1
+        failed: BaseException | None = None
         try:
             yield
         except BaseException as error:
-            self._leave(error)
+            failed = error
             raise
-        else:
-            self._leave(None)
-
-    def _leave(self, error: BaseException | None) -> None:
-        self._mine.blocks -= 1
-        if self._mine.blocks:
-            return
-        if error is None:
-            self.end()
-        else:
-            with suppress(StorageError):  # the error that came first is the one to be told
-                self.fail(error)
+        finally:
+            self._mine.blocks -= 1
+            if not self._mine.blocks:
+                self.end(failed)
 
     def connection(self) -> Connection | None:
         """The connection that this thread's reads share, begun where it is not yet; `None` outside of a block."""
@@ -69,27 +62,21 @@ class SharedReads:
             mine.transaction = transaction
         return mine.connection
 
-    def end(self) -> None:
-        """End this thread's shared transaction. What was read was read, even where ending it fails."""
-        transaction = self._taken()
-        if transaction is not None:
-            with suppress(StorageError):
-                transaction.__exit__(None, None, None)
+    def end(self, error: BaseException | None = None) -> None:
+        """End it. What was read was read, even where that fails; of two errors the first is the one to be told."""
+        with suppress(StorageError):
+            self.fail(error)
 
-    def fail(self, error: BaseException) -> None:
-        """End it because a read failed: what is run again gets another one.
+    def fail(self, error: BaseException | None) -> None:
+        """End this thread's shared transaction because a read failed: what is run again gets another one.
 
         Raises:
             StorageError: what the error means.
         """
-        transaction = self._taken()
+        transaction, self._mine.transaction, self._mine.connection = self._mine.transaction, None, None
         if transaction is not None:
-            transaction.__exit__(type(error), error, error.__traceback__)
+            transaction.__exit__(*(type(error), error, error.__traceback__) if error is not None else (None,) * 3)
 
     def forget(self) -> None:
         """Let go of what the parent of a forked process holds, without touching it."""
         self._mine = _OfThread()
-
-    def _taken(self) -> AbstractContextManager[Connection] | None:
-        transaction, self._mine.transaction, self._mine.connection = self._mine.transaction, None, None
-        return transaction
