@@ -26,6 +26,7 @@ from langchain_tiered_memory.conversations.annotated import listed_conversation
 from langchain_tiered_memory.conversations.turns import Conversation, Located, Refused, attempted, fail, message_of
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.messages.codec import coerce, encode
+from langchain_tiered_memory.messages.groups import overlap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -195,9 +196,7 @@ def _stitched(runs: Sequence[Located], thread: str) -> list[Located]:
     held: list[tuple[str, Located]] = []
     for run in runs:
         came = [(_words(message), message) for message in _messages_of(run)]
-        words = [one for one, _ in came]
-        before = [one for one, _ in held]
-        shared = next((n for n in range(min(len(before), len(words)), 0, -1) if before[-n:] == words[:n]), 0)
+        shared = overlap([one for one, _ in came], [one for one, _ in held])
         for said, message in came[shared:]:
             when = run.get("start_time") if message.type in ("human", "system") else run.get("end_time")
             told: dict[str, Any] = convert_to_openai_messages([message])[0]
