@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, get_args
 
 from sqlalchemy import Connection, select
@@ -38,7 +38,7 @@ from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 _DAY_SECONDS = 86_400
 _OURS = (
@@ -88,7 +88,7 @@ def _said_in(payload: str) -> str:
         return str(payload)  # damaged: its words stand in it somewhere
 
 
-def written_beside(connection: Connection, key: int, summary_ids: Sequence[str]) -> list[str]:
+def written_beside(connection: Connection, key: int, summary_ids: Collection[str]) -> list[str]:
     """The summaries of a session that a model wrote in one call with any of these."""
     wanted = frozenset(summary_ids)
     columns = ("first_seq", "id", "level", "track", "beside", "model", "by_rules")
@@ -108,113 +108,89 @@ def written_beside(connection: Connection, key: int, summary_ids: Sequence[str])
     return [one for one in found if one not in wanted]
 
 
-@dataclass(slots=True)
-class Echoes:
-    """Texts of some sessions that say what only forgotten messages said."""
-
-    summaries: list[str] = field(default_factory=list)
-    """Ids of summaries."""
-    notes: dict[int, list[str]] = field(default_factory=dict)
-    """Ids of facts that join others and say it, by the key of their session."""
-
-
-def echoes(connection: Connection, keys: Sequence[int], said: frozenset[str]) -> Echoes:
+def echoes(connection: Connection, keys: Sequence[int], said: frozenset[str]) -> dict[int, tuple[list[str], list[str]]]:
     """What of these sessions, from which the messages that said this are gone, says it still.
 
-    One pass over their messages, by the terms that the index has of them, and one over all that is derived.
+    One pass over their messages, by the terms that the index has of them, and one over all that is derived. Gives, by
+    the key of their session, ids of summaries, and of notes that join others.
     """
     for part in chunks(list(keys)):
-        said = said.difference(
-            *map(_named, connection.scalars(select(sessions.c.title).where(sessions.c.key.in_(part))))
-        )
-    if not said:
-        return Echoes()
-    heard: list[frozenset[str]] = []
-    doubtful: list[tuple[int, str, bool, frozenset[str]]] = []
-    for key in keys:
+        titles = connection.scalars(select(sessions.c.title).where(sessions.c.key.in_(part)))
+        said = said.difference(*map(_named, titles))
+    heard: list[set[str]] = []
+    doubtful: list[tuple[int, bool, str, frozenset[str]]] = []
+    for key in keys if said else ():
         messages = _messages(connection, key, said)
         heard += messages.values()
-        doubtful += _doubtful(connection, key, said, messages)
-    having: dict[str, set[int]] = {one: set() for *_, words in doubtful for one in words}
-    for place, words in enumerate(heard):
-        for one in having.keys() & words:
-            having[one].add(place)
-    found = Echoes()
-    for key, name, is_note, words in doubtful:
-        if set.intersection(*(having[one] for one in words)):
-            continue  # a message that is left says so
-        if is_note:
-            found.notes.setdefault(key, []).append(name)
-        else:
-            found.summaries.append(name)
-    found.summaries = list(dict.fromkeys(found.summaries))
+        doubtful += ((key, *one) for one in _doubtful(connection, key, said, messages))
+    having: dict[str, list[set[str]]] = {one: [] for *_, words in doubtful for one in words}
+    for here in heard:
+        for one in having.keys() & here:
+            having[one].append(here)
+    found: dict[int, tuple[list[str], list[str]]] = {}
+    for key, is_note, name, words in doubtful:
+        fewest = min((having[one] for one in words), key=len)
+        if not any(words <= here for here in fewest):  # else a message that is left says so
+            found.setdefault(key, ([], []))[is_note].append(name)
     return found
 
 
-def _messages(connection: Connection, key: int, said: frozenset[str]) -> dict[int, frozenset[str]]:
-    """Which of some words each message of a session says, those that say none left out."""
-    found: dict[int, frozenset[str]] = {}
+def _messages(connection: Connection, key: int, said: frozenset[str]) -> dict[int, set[str]]:
+    """Which of some words each message of a session says."""
+    found: dict[int, set[str]] = defaultdict(set)
     mine = (passages.c.session_key == key, passages.c.level == 0)
     for seq, terms in connection.execute(select(passages.c.seq, passages.c.terms).where(*mine)):
-        words = said.intersection(terms.split()) if isinstance(terms, str) else frozenset()
-        if words:
-            found[seq] = found.get(seq, frozenset()) | words
+        found[seq] |= said.intersection(terms.split() if isinstance(terms, str) else ())
     named = select(entries.c.seq, entries.c.name).where(entries.c.session_key == key, entries.c.name.is_not(None))
     for seq, name in connection.execute(named):
-        words = said & _named(name)
-        if words:
-            found[seq] = found.get(seq, frozenset()) | words
+        found[seq] |= said & _named(name)
     return found
 
 
 def _doubtful(
-    connection: Connection, key: int, said: frozenset[str], messages: Mapping[int, frozenset[str]]
-) -> Iterator[tuple[int, str, bool, frozenset[str]]]:
+    connection: Connection, key: int, said: frozenset[str], messages: Mapping[int, set[str]]
+) -> Iterator[tuple[bool, str, frozenset[str]]]:
     """Words of forgotten messages in what is derived that nothing which it stands for says, nor the days of that.
 
-    Each with the session's key, the id of a summary, or of a note that joins others, which of the two it is, and the
-    words that it says together.
+    Each with whether it is of a note that joins others, its id, or that of the summary, and the words that it says
+    together.
     """
     own: dict[str, set[str]] = defaultdict(set)
-    days: dict[int, frozenset[str]] = {}
-    by_day: dict[int, frozenset[str]] = {}
+    of_message: dict[int, set[str]] = defaultdict(set)
     columns = (entries.c.seq, entries.c.at, entries.c.summary_id)
     for seq, at, above in connection.execute(select(*columns).where(entries.c.session_key == key)):
-        number = int(_number(at) // _DAY_SECONDS)
-        if number not in by_day:
-            by_day[number] = said & _told_day(number * _DAY_SECONDS)
-        days[seq] = by_day[number]
+        of_message[seq] = messages[seq] | (said & _told_day(int(_number(at) // _DAY_SECONDS)))
         if above is not None:
-            own[above] |= messages.get(seq, frozenset()) | days[seq]
+            own[above] |= of_message[seq]
     names = ("level", "id", "parent_id", "text", "error", "verdict_note")
     query = select(*(summaries.c[name] for name in names)).where(summaries.c.session_key == key)
     for row in sorted(connection.execute(query), key=lambda row: _number(row.level)):
         if row.parent_id is not None:
             own[row.parent_id] |= own[row.id]
-        for words in _together((row.text, row.error, row.verdict_note), said - own[row.id]):
-            yield key, row.id, False, words
+        for words in _together((row.text, row.error, row.verdict_note), said, own[row.id]):
+            yield False, row.id, words
     # Other facts are read in those texts and in the messages below them, and say nothing else.
     joining = select(*(facts.c[name] for name in ("id", "sources", "text", "subject", "value")))
     for row in connection.execute(joining.where(facts.c.session_key == key, ~IS_READ)):
-        of = [messages.get(seq, frozenset()) | days.get(seq, frozenset()) for seq in listed(row.sources, int)]
-        for words in _together((row.text, row.subject, row.value), said.difference(*of)):
-            yield key, row.id, True, words
+        of = set[str]().union(*(of_message[seq] for seq in listed(row.sources, int)))
+        for words in _together((row.text, row.subject, row.value), said, of):
+            yield True, row.id, words
 
 
-def _together(texts: Iterable[object], unsaid: frozenset[str]) -> Iterator[frozenset[str]]:
-    """Those of some words that texts say: each by itself, and those of a sentence."""
+def _together(texts: Iterable[object], said: frozenset[str], own: set[str]) -> Iterator[frozenset[str]]:
+    """Those of the words `said`, and not their `own`, that texts say: each by itself, and those of a sentence."""
     for text in texts:
-        if not isinstance(text, str):
-            continue
-        told = marks.without_instead(text)
-        words = unsaid & telling(told)
+        told = marks.without_instead(text) if isinstance(text, str) else ""
+        words = (said & telling(told)) - own
         yield from (frozenset({one}) for one in words)
         if len(words) > 1:
             yield from (both for one in sentences(told) if len(both := words & telling(one)) > 1)
 
 
-def _told_day(at: float) -> frozenset[str]:
-    """A day as it is told beside what was said on it."""
+@cache
+def _told_day(number: int) -> frozenset[str]:
+    """A day since 1970 as it is told beside what was said on it."""
+    at = float(number * _DAY_SECONDS)
     try:
         return telling(f"{marks.date_of(at)} {day(at)}")
     except (OverflowError, OSError, ValueError):

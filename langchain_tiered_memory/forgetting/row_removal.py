@@ -47,9 +47,9 @@ from langchain_tiered_memory.sql.schema import (
 )
 from langchain_tiered_memory.summaries.facts.rows import (
     drop_facts,
-    drop_facts_of_messages,
     drop_facts_of_summaries,
-    drop_joined_beside,
+    joined_beside,
+    stand_anew,
     stated_by,
     told_elsewhere,
 )
@@ -149,8 +149,12 @@ class Removal(Room):
                     self._remove_up_to(connection, row, end)
                 else:
                     self._remove_messages(connection, row, seqs)
-                _remove_echoes(connection, keys, said, target=target, since=min(filter(_is_number, gone), default=0))
+                since = min((one for one in gone if type(one) is int), default=0)
+                echoing = _remove_echoes(connection, keys, said, target=target, since=since)
                 left = _counts(connection, keys)
+                if left["facts"] != before["facts"]:
+                    for key in {target, *echoing}:
+                        stand_anew(connection, key)
                 counted = {name: removals.c[name] + before[name] - left[name] for name in _COUNTED}
                 connection.execute(update(removals).where(removals.c.key == removal).values(counted))
             connection.execute(delete(removal_targets).where(mine))
@@ -181,6 +185,7 @@ class Removal(Room):
         messages, and, with the last message, all that was said of the session itself.
         """
         ref, is_less = rows.session_ref(row), False
+        _remove_what_tells_of(connection, ref.key, seqs)
         for part in chunks(list(seqs)):
             bury(connection, self.database.forgetting_key, row, entries.c.seq.in_(part))
             is_less |= _remove_entries(connection, ref, part)
@@ -243,10 +248,6 @@ def _locked_with(connection: Connection, target: int) -> list[int]:
     return [one for one in connection.scalars(theirs.with_for_update()) if one == target or one not in going]
 
 
-def _is_number(seq: object) -> bool:
-    return type(seq) is int
-
-
 def _numbers_below(connection: Connection, key: int, end: int) -> list[int]:
     """The numbers of a session's messages below one; damaged ones are among them."""
     older = and_(entries.c.session_key == key, ~entries.c.seq.between(end, _HIGHEST))
@@ -260,33 +261,46 @@ def _break_off(connection: Connection, keys: Sequence[int], *, now: float) -> No
         connection.execute(update(summaries).where(held).values(lease_owner=None, lease_until=None, retry_at=now))
 
 
+def _remove_what_tells_of(connection: Connection, key: int, seqs: Sequence[int]) -> None:
+    """Remove what was made of messages, and what calls wrote that had read them."""
+    above: dict[str, None] = {}
+    for part in chunks(list(seqs)):
+        mine = (entries.c.session_key == key, entries.c.seq.in_(part), entries.c.summary_id.is_not(None))
+        above |= dict.fromkeys(connection.scalars(select(entries.c.summary_id).where(*mine)))
+    stated = stated_by(connection, key, seqs)
+    told = told_elsewhere(connection, key, seqs, stated)
+    drop_facts(connection, key, [*stated, *joined_beside(connection, key, above)])
+    uproot(connection, list(dict.fromkeys([*above, *told, *written_beside(connection, key, above)])))
+
+
 def _remove_echoes(
     connection: Connection, keys: Sequence[int], said: frozenset[str], *, target: int, since: int
-) -> None:
+) -> Collection[int]:
     """Remove what says still what the messages said that are gone from a session; what it stood for is free again.
 
     So are checkpoints and outcomes that may have shown it: in the session itself none from before the message `since`.
+    Gives the sessions that had such.
     """
     found = echoes(connection, keys, said)
-    stood: dict[int, list[tuple[int, str | None]]] = {}
-    for part in chunks(ancestors(connection, found.summaries)):
-        columns = (summaries.c.session_key, summaries.c.first_seq, summaries.c.track)
-        for key, first, track in connection.execute(select(*columns).where(summaries.c.id.in_(part))):
-            stood.setdefault(key, []).append((first, track))
-    uproot(connection, found.summaries)
-    for key, ids in found.notes.items():
-        for part in chunks(ids):
-            query = select(facts.c.seq, facts.c.track).where(facts.c.session_key == key, facts.c.id.in_(part))
-            stood.setdefault(key, []).extend((seq, track) for seq, track in connection.execute(query))
-        drop_facts(connection, key, ids)
-    for key, places in stood.items():
-        oldest = max(min((first for first, _ in places), default=0), since if key == target else 0)
+    for key, (ids, notes) in found.items():
+        stood: list[tuple[int, str | None]] = []
+        for table, first, named in (
+            (summaries, summaries.c.first_seq, _with_those_above(connection, ids)),
+            (facts, facts.c.seq, notes),
+        ):
+            for part in chunks(named):
+                mine = (table.c.session_key == key, table.c.id.in_(part))
+                stood += [(seq, track) for seq, track in connection.execute(select(first, table.c.track).where(*mine))]
+        uproot(connection, ids)
+        drop_facts(connection, key, notes)
+        oldest = max(min((first for first, _ in stood), default=0), since if key == target else 0)
         connection.execute(delete(plans).where(plans.c.session_key == key))
-        drop_checkpoints_since(connection, key, oldest, tracks={track for _, track in places if track is not None})
+        drop_checkpoints_since(connection, key, oldest, tracks={track for _, track in stood if track is not None})
         cut_outcomes(connection, key, since=oldest, message_ids=())
     for key in keys:
         if key != target:
             advance_epoch(connection, key)  # no request that showed it is used any more
+    return found.keys()
 
 
 def _counts(connection: Connection, keys: Sequence[int]) -> dict[str, int]:
@@ -300,9 +314,16 @@ def _counts(connection: Connection, keys: Sequence[int]) -> dict[str, int]:
     }
 
 
+def _with_those_above(connection: Connection, ids: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(one for part in chunks(list(ids)) for one in ancestors(connection, part)))
+
+
 def uproot(connection: Connection, summary_ids: Sequence[str]) -> None:
-    """Remove summaries and everything above them; what they covered is free again."""
-    above = ancestors(connection, summary_ids)
+    """Remove summaries with their facts and everything above them; what they covered is free again.
+
+    Which of the other facts hold is for the caller to say anew.
+    """
+    above = _with_those_above(connection, summary_ids)
     for part in chunks(above):
         drop_passages(connection, passages.c.summary_id.in_(part))
         connection.execute(update(entries).where(entries.c.summary_id.in_(part)).values(summary_id=None))
@@ -318,17 +339,11 @@ def uproot(connection: Connection, summary_ids: Sequence[str]) -> None:
 def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[int]) -> bool:
     """Remove some messages; whether any was there."""
     mine = and_(entries.c.session_key == ref.key, entries.c.seq.in_(list(wanted)))
-    columns = ("seq", "message_id", "tokens", "summary_id", "group_seq", "task", "track")
+    columns = ("seq", "message_id", "tokens", "group_seq", "task", "track")
     found = connection.execute(select(*(entries.c[name] for name in columns)).where(mine)).all()
     if not found:
         return False
     seqs = [row.seq for row in found]
-    # Those of one summary are many: each is named once.
-    above = list(dict.fromkeys(row.summary_id for row in found if row.summary_id is not None))
-    told = told_elsewhere(connection, ref.key, seqs, stated_by(connection, ref.key, seqs))
-    drop_joined_beside(connection, ref.key, above)
-    uproot(connection, list(dict.fromkeys([*above, *told, *written_beside(connection, ref.key, above)])))
-    drop_facts_of_messages(connection, ref.key, seqs)
     gone, terms = drop_passages(
         connection, and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(seqs))
     )

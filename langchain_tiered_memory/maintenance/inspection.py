@@ -13,6 +13,7 @@ from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_every_session, lock_session
 from langchain_tiered_memory.sql.schema import entries, passages, sessions, summaries
+from langchain_tiered_memory.summaries.facts.rows import stand_anew
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import (
@@ -210,6 +211,7 @@ class Inspection(Room):
                 owners |= set(connection.scalars(query))
                 uproot(connection, part)
             for key in sorted(owners):
+                stand_anew(connection, key)
                 advance_epoch(connection, key)
 
 

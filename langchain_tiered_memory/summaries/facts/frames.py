@@ -109,6 +109,8 @@ def swap_of(new: Frame, old: Frame) -> Swap | None:
     if new.points_back:
         mine = mine[1:]
         its = its[its.index(mine[0]) :] if mine and mine[0] in its else its
+    if mine[:1] != its[:1] and mine[-1:] != its[-1:]:
+        return None  # as of most pairs: they share no begin and no end
     same = min(len(mine), len(its))
     before = next((at for at in range(same) if mine[at] != its[at]), same)
     most = same - before

@@ -10,6 +10,7 @@ Whoever calls these has locked the session.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,7 +72,7 @@ def write_facts(connection: Connection, key: int, summary_id: str, found: Sequen
     new = {fact.id: as_stored(fact) for fact in found}
     newest = connection.scalar(select(func.max(table.c.seq)).where(table.c.session_key == key))
     is_behind = not mentions and isinstance(newest, int) and all(fact.seq > newest for fact in new.values())
-    _remove(connection, key, [*mentions, *new], again=new)
+    drop_facts(connection, key, [*mentions, *new], again=new)
     values = [_values(key, summary_id, fact, least_mentions=_count(mentions.get(fact.id))) for fact in new.values()]
     insert_all(connection, table, values)
     if mentions or new:
@@ -99,7 +100,7 @@ def write_joining(connection: Connection, key: int, joining: Sequence[Fact], *, 
 
 
 def drop_facts_of_summaries(connection: Connection, summary_ids: Sequence[str]) -> None:
-    """Remove the facts that were read for these summaries, of whichever session."""
+    """Remove the facts that were read for these summaries, of whichever session, as `drop_facts` does."""
     found: dict[int, list[str]] = {}
     for part in chunks(list(summary_ids)):
         query = select(table.c.session_key, table.c.id).where(table.c.summary_id.in_(part))
@@ -110,8 +111,11 @@ def drop_facts_of_summaries(connection: Connection, summary_ids: Sequence[str]) 
 
 
 def drop_facts_of_messages(connection: Connection, key: int, seqs: Sequence[int]) -> None:
-    """Remove the facts that any of these messages states, alone or with others."""
-    drop_facts(connection, key, stated_by(connection, key, seqs))
+    """Remove the facts that any of these messages states, alone or with others, and say anew which others hold."""
+    ids = stated_by(connection, key, seqs)
+    if ids:
+        drop_facts(connection, key, ids)
+        stand_anew(connection, key)
 
 
 def stated_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str]:
@@ -135,34 +139,26 @@ def told_elsewhere(connection: Connection, key: int, seqs: Sequence[int], fact_i
     Their words may be those notes' words.
     """
     naming = and_(table.c.session_key == key, table.c.by_model, or_(table.c.instead_of != "[]", table.c.ends != "[]"))
-    wanted = frozenset(seqs)
-    return list(
-        dict.fromkeys(
-            row.summary_id
-            for row in connection.execute(select(table.c.summary_id, table.c.instead_of, table.c.ends).where(naming))
-            if not wanted.isdisjoint(listed(row.instead_of, int))
-            or any(one.startswith(begin) for begin in listed(row.ends, str) for one in fact_ids)
-        )
-    )
+    wanted, ids = frozenset(seqs), sorted(fact_ids)
+
+    def is_named(begin: str) -> bool:
+        at = bisect_left(ids, begin)
+        return at < len(ids) and ids[at].startswith(begin)
+
+    query = select(table.c.summary_id, table.c.instead_of, table.c.ends).where(naming)
+    return [
+        row.summary_id
+        for row in connection.execute(query)
+        if not wanted.isdisjoint(listed(row.instead_of, int)) or any(map(is_named, listed(row.ends, str)))
+    ]
 
 
-def drop_joined_beside(connection: Connection, key: int, summary_ids: Sequence[str]) -> None:
-    """Remove the notes that a model joined in one call with any of these summaries, or nobody knows with which."""
+def joined_beside(connection: Connection, key: int, summary_ids: Collection[str]) -> list[str]:
+    """The notes that a model joined in one call with any of these summaries, or nobody knows with which."""
     wanted = frozenset(summary_ids)
     joining = select(table.c.id, table.c.beside).where(table.c.session_key == key, ~IS_READ)
     found = connection.execute(joining).all() if wanted else ()
-    drop_facts(
-        connection,
-        key,
-        [row.id for row in found if row.beside is None or not wanted.isdisjoint(listed(row.beside, str))],
-    )
-
-
-def drop_facts(connection: Connection, key: int, ids: Sequence[str]) -> None:
-    """Remove facts of a session by their ids, and what joins one of them."""
-    if ids:
-        _remove(connection, key, ids)
-        stand_anew(connection, key)
+    return [row.id for row in found if row.beside is None or not wanted.isdisjoint(listed(row.beside, str))]
 
 
 def take_up(connection: Connection, key: int, ids: Iterable[str]) -> None:
@@ -238,8 +234,11 @@ def facts_with(connection: Connection, key: int, ids: Sequence[str]) -> list[Fac
     return sorted(found, key=lambda one: (one.seq, one.id))
 
 
-def _remove(connection: Connection, key: int, ids: Sequence[str], *, again: Collection[str] = ()) -> None:
-    """Remove facts, and what joins one of them that does not come `again`: it says what they said."""
+def drop_facts(connection: Connection, key: int, ids: Sequence[str], *, again: Collection[str] = ()) -> None:
+    """Remove facts, and what joins one of them that does not come `again`: it says what they said.
+
+    Which of the others hold is for the caller to say anew.
+    """
     gone = list(dict.fromkeys(ids))
     while gone:
         for part in chunks(gone):

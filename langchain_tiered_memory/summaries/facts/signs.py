@@ -32,7 +32,7 @@ IN_WORDS = {
     ),
     "day": word_set(
         "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays "
-        "saturdays sundays weekend"
+        "saturdays sundays weekend weekends"
     ),
     "month": word_set("january february march april june july august september october november december"),
     "hour": word_set("noon midnight morning mornings evening evenings night nights"),
