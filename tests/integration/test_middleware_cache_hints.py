@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain.agents.middleware import AgentMiddleware
 
 from tests.agent_builders import built, look_up, open_memory, openai_model, said
 from tests.anthropic_server import AnthropicServer, blocks_of
@@ -114,12 +115,23 @@ def test_what_is_remembered_has_no_hints(call_style: CallStyle, server: Anthropi
         assert "cache_control" not in str(state["messages"])
 
 
+class Named(AgentMiddleware):
+    """Tells the provider who asks."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request.override(model_settings={"user": "ann"}))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request.override(model_settings={"user": "ann"}))
+
+
 def test_openai_gets_one_key_for_a_conversation_and_another_for_another(call_style: CallStyle) -> None:
     script = [calls("look_up", {"order": 1}), "Done.", "Fine.", "Fine."]
     with OpenAIServer(script=script) as server, open_memory() as memory:
-        agent = built(memory, openai_model(server), tools=[look_up], cache_hints=True)
+        agent = built(memory, openai_model(server), tools=[look_up], before=[Named()], cache_hints=True)
         said(call_style, agent, "Where is order 1?")
         said(call_style, agent, "And the other one?", {"configurable": {"thread_id": "bob"}})
+        assert all(one.body.get("user") == "ann" for one in server.requests), "what others set stays"
         keys = [one.body.get("prompt_cache_key") for one in server.requests]
     assert len(keys) == 3
     assert keys[0] == keys[1] != keys[2]

@@ -77,15 +77,37 @@ def test_words_that_always_come_together_are_no_answer() -> None:
     assert len(judged_beside("What did you do?", said, older=[*older, rare, *filler(2)]).answers) == 1
 
 
-def test_what_goes_on_with_what_the_user_said_in_view_asks_little_of_what_is_older() -> None:
-    older = [*filler(20), "The kiln of the pottery is warm.", *filler(40)]
-    talk = ("I am firing the kiln with the new glaze.", "Nice.", "What temperature does the kiln glaze need?")
-    assert judged_beside(*talk, older=older).goes_on
-    elsewhere = ("I am painting the fence.", "Nice.", "What temperature does the kiln glaze need?")
-    assert not judged_beside(*elsewhere, older=older).goes_on
+WARM = [*filler(20), "The kiln of the pottery is warm.", *filler(40)]
+ASKED = "What temperature does the kiln glaze need?"
 
 
-def test_an_asking_in_view_that_waits_for_its_answer_is_no_subject() -> None:
+@pytest.mark.parametrize(
+    ("talk", "is_subject"),
+    [
+        (("I am firing the kiln with the new glaze.", "Nice."), True),
+        (("Nice.", "What glaze does the kiln want?"), True),
+        (("I am painting the fence.", "Nice."), False),
+        (("What glaze does the kiln want?", "Sorry?"), False),  # the user's own asking waits for its answer still
+        (("The kiln glaze.", "Nice."), False),  # says nothing that is not asked
+    ],
+)
+def test_what_goes_on_with_what_stands_in_view_asks_little_of_what_is_older(
+    talk: tuple[str, ...], *, is_subject: bool
+) -> None:
+    judged = judged_beside(*talk, ASKED, older=WARM)
+    assert (judged.asks, judged.goes_on) == ("a question", is_subject)
+    assert [one.sequence for one in judged.hidden if one.sequence in judged.answers] == [21]
+    assert (len(judged.worth_quoting()) == 1) is is_subject, "beside the answer less is quoted"
+
+
+@pytest.mark.parametrize(
+    ("said", "answers"),
+    [
+        ("The kiln broke.", {21}),
+        ("I had soup with Fred. The kiln broke.", set()),
+        ("I had soup with Fred. The new kiln of the pottery broke.", {21}),
+    ],
+)
+def test_beside_other_things_that_are_said_more_has_to_be_shared(said: str, answers: set[int]) -> None:
     older = [*filler(20), "The kiln of the pottery needs 1240 degrees.", *filler(40)]
-    again = ("What temperature does the pottery kiln want?", "Sorry?", "What temperature does the pottery kiln need?")
-    assert judged_beside(*again, older=older).asks == "a question"
+    assert judged_beside("See you!", said, older=older).answers == answers
