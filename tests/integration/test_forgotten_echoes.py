@@ -11,6 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from sqlalchemy import inspect
 
+from langchain_tiered_memory.forgetting.echoes import telling
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.call_styles import CALL_STYLES, told
 from tests.memory_builders import open_memory, quick_settings, small_levels, store_of, summaries_of
@@ -286,3 +287,11 @@ def test_what_others_say_too_stays_and_rules_quote_nothing_but_what_they_stand_f
         later = {one.id for one in summaries_of(session) if one.first_seq > len(FIRST)}
         told(call_style, session.forget, message_ids=["s"])
         assert {one.id for one in summaries_of(session)} >= later, "they tell of pots that are still there"
+
+
+@pytest.mark.parametrize(
+    ("text", "tells"),
+    [("x 7", False), ("The answer that was asked about, on a day", False), ("\u9ce5", True), ("Quorvenstad", True)],
+)
+def test_words_that_everybody_says_and_single_letters_are_no_echo(text: str, *, tells: bool) -> None:
+    assert bool(telling(text)) is tells

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.call_styles import CALL_STYLES, told
-from tests.memory_builders import open_memory, quick_settings
+from tests.memory_builders import entries_of, open_memory, quick_settings, ref_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,3 +88,18 @@ def test_a_note_that_shares_no_word_with_its_change_is_shown_where_vectors_tell(
 @pytest.mark.parametrize("embeddings", [None, Unreachable()])
 def test_without_vectors_the_words_decide(call_style: CallStyle, embeddings: Embeddings | None) -> None:
     assert PLAN not in kept_beside_the_change(call_style, embeddings)
+
+
+def test_what_all_messages_have_in_common_makes_none_of_them_near() -> None:
+    with open_memory(settings=quick_settings(eager=True), embeddings=Travelling()) as memory:
+        session = memory.session("s")
+        texts = [f"{PLAN}.", *(f"Visit the {shop} by the river." for shop in SHOPS), CHANGE]
+        session.add_messages([HumanMessage(text) for text in texts])
+        session.flush()
+        seqs = [one.seq for one in entries_of(session)]
+        runtime, ref = session.core.runtime, ref_of(session)
+        near = runtime.likeness(ref, seqs[-1:], [{seq} for seq in seqs[:-1]])
+        assert list(near) == [0]
+        assert 0 < near[0] < 1
+        assert runtime.likeness(ref, [], [{seq} for seq in seqs]) == {}
+        assert runtime.likeness(ref, seqs[-1:], [{seqs[-1] + 9}]) == {}
