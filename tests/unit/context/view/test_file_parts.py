@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from langchain_tiered_memory.context.view.file_parts import FileText, file_parts
 from langchain_tiered_memory.messages.file_texts import Change, Reading, Unsaid
 from langchain_tiered_memory.text.readings import let_go_of_readings
+from tests.growth import is_linear
 
 LINES = [f"line {number} of the harbour master's book" for number in range(60)]
 
@@ -228,9 +227,11 @@ def test_what_is_moved_into_a_folder_leaves_the_other_files_there() -> None:
 
 
 def test_readings_of_monotonous_files_take_no_quadratic_time() -> None:
-    began = perf_counter()
-    file_parts([read(place, [""] * 30_000 + [f"the end, {place}"]) for place in range(3)], room=20, count=words)
-    assert perf_counter() - began < 2  # seconds; comparing each line with all took ten
+    def shown(lines: int) -> object:
+        readings = [read(place, [""] * lines + [f"the end, {place}"]) for place in range(3)]
+        return file_parts(readings, room=20, count=words)
+
+    assert is_linear(shown, length=2500)
 
 
 def test_readings_that_overlap_are_one_run_of_lines() -> None:
