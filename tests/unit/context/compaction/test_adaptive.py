@@ -55,6 +55,7 @@ def test_condensations_that_follow_each_other_closely_speak_for_a_later_one() ->
     assert found is not None
     assert found.percent == 80.0
     assert "3 came fewer than 12 messages after another" in found.because
+    assert advised(spaced(*[FINE] * 4, every=CLOSE_MESSAGES)) is None
 
 
 def test_condensations_of_two_tracks_are_not_taken_for_close() -> None:
