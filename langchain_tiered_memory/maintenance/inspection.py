@@ -46,16 +46,23 @@ class Inspection(Room):
 
     def counted_pages(self, ref: SessionRef) -> Iterator[list[tuple[Entry, int | None]]]:
         """A session's messages, each with the mark of what counted it, a page at a time; damaged ones left out."""
-        after: object = 0
-        while isinstance(after, int):
-            mine = and_(entries.c.session_key == ref.key, entries.c.seq > after)
-            query = select(entries).where(mine).order_by(entries.c.seq).limit(_PAGE)
-            with self.database.read() as connection:
-                found = connection.execute(query).mappings().all()
-                page = readable(connection, found, lambda row: (entry_rows.entry(row), row["counter"]))
-            after = found[-1]["seq"] if found else None
+        after: int | None = 0
+        while after is not None:
+            page, after = self.counted_page(ref, after)
             if page:
                 yield page
+
+    def counted_page(self, ref: SessionRef, after: int) -> tuple[list[tuple[Entry, int | None]], int | None]:
+        """One of `counted_pages`, and the number after which the next one begins; `None` behind the last.
+
+        A broken connection is tried anew for each, as for any read that is no generator.
+        """
+        mine = and_(entries.c.session_key == ref.key, entries.c.seq > after)
+        query = select(entries).where(mine).order_by(entries.c.seq).limit(_PAGE)
+        with self.database.read() as connection:
+            found = connection.execute(query).mappings().all()
+            page = readable(connection, found, lambda row: (entry_rows.entry(row), row["counter"]))
+        return page, found[-1]["seq"] if found and isinstance(found[-1]["seq"], int) else None
 
     def summary_rows(self, ref: SessionRef) -> list[tuple[Summary, RowMapping]]:
         """A session's summaries, each with its row."""
