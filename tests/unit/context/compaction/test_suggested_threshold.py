@@ -66,9 +66,10 @@ def test_a_handle_that_sees_one_track_learns_of_that_alone() -> None:
     assert (found.samples, found.percent < 75) == (5, True)
 
 
-def test_a_threshold_that_cannot_be_used_is_told_of_once() -> None:
+@pytest.mark.parametrize("window", [4000, None])
+def test_a_threshold_that_cannot_be_used_is_told_of_once_and_a_bare_budget_has_none(window: int | None) -> None:
     settings = Settings(
-        guard=GuardSettings(window=4000),
+        guard=GuardSettings(window=window),
         condensation=CondensationSettings(thresholds=ThresholdSettings(percent=3.0)),
     )
     told: list[str] = []
@@ -76,8 +77,6 @@ def test_a_threshold_that_cannot_be_used_is_told_of_once() -> None:
         memory.subscribe(lambda event: told.append(event.name))
         session = memory.session("s")
         session.add_messages([HumanMessage("Hello")])
-        for _ in range(2):
-            session.context("", max_tokens=100_000)
-        assert told.count("threshold_unusable") == 1
-        session.context("", max_tokens=2000)
-        assert told.count("threshold_unusable") == 1, "a bare budget has no threshold"
+        for most in (100_000, 100_000, 2000):
+            session.context("", max_tokens=most)
+    assert told.count("threshold_unusable") == (window is not None)

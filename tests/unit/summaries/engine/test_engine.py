@@ -45,6 +45,19 @@ def test_it_has_the_name_of_its_first_writer() -> None:
     assert CondensationEngine.create_custom(quick()).name == "nobody"
 
 
+def test_rules_write_at_once_only_where_a_model_of_ours_may_write_later() -> None:
+    assert engine(summarising_model()).writes_later
+    assert not engine().writes_later
+    assert not engine(summarising_model(), strategies={"primary": "provider"}).writes_later
+
+
+def test_models_are_asked_in_their_order_and_before_rules() -> None:
+    one = engine(summarising_model(), summarising_model())
+    priorities = [plugin.priority for plugin in one.plugins]
+    assert priorities == sorted(set(priorities), reverse=True)
+    assert [plugin.name for plugin in one.plugins] == ["one", "two", "extractive"]
+
+
 def test_a_model_writes_and_what_it_took_is_told() -> None:
     made = run(engine(answering(GOOD), validation={"audit": False}).condense(job()))
     assert (made.text, made.model, made.degraded, made.spent.calls) == (GOOD, "one", False, 1)
