@@ -351,7 +351,7 @@ def _written(
         if commit(runtime, ref, now, condensed, follows=places):
             done.add(summary.id)
         else:
-            joins = ""  # what the call read may have been forgotten meanwhile
+            review = None  # what the call read may have been forgotten meanwhile
         seen.add(summary.id)
         yield from stop_point()
     join_notes(runtime, ref, review, joins, track=track, beside=tuple(places))
