@@ -85,7 +85,7 @@ def of_the_run(known: Known) -> Iterator[Fault]:
         has_ended = task["finished_at"] is not None and task["last_seq"] is not None
         return {
             "task_digest": digest_of_task(unpacked(task["track"]), unpacked(task["task_id"])),
-            "state": "finished" if has_ended else "active",
+            "state": "finished" if has_ended else "active" if task["state"] == "finished" else task["state"],
             "finished_at": task["finished_at"] if has_ended else None,
             "last_seq": min(task["last_seq"], last) if has_ended else None,
         }

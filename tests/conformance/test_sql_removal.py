@@ -100,7 +100,7 @@ def test_what_only_forgotten_messages_say_together_goes_from_other_texts(
         "Ann has the flu, Bea says; 3 decisions on 14 Nov, vault 4711",
         "x",
     ]
-    items = [incoming(text, f"m{n}", terms=" ".join(analyse(text))) for n, text in enumerate(said, 1)]
+    items = [incoming(text, f"m{n}", terms=" ".join(analyse(text)), at=NOW) for n, text in enumerate(said, 1)]
     ref = append(store, "s", *items).ref
     other = summarised(store, ref, 1, 4, text=told)
     forget_messages(store, ref, ["m3"])
