@@ -347,11 +347,11 @@ class CondensationEngine:
         *,
         standing: Standing | None = None,
         review: CondenseJob | None = None,
-    ) -> Flow[tuple[list[Condensed | None], str]]:
+    ) -> Flow[tuple[list[Condensed | None], str | None]]:
         """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
 
         `below` and `standing` are as for `Chain.several_of`. What it says to a `review` of the kept notes, which is no
-        summary, comes beside them, and what that took with the first of them.
+        summary, comes beside them, and what that took with the first of them; `None` where no call gave anything.
 
         Raises:
             CondensationError: when no model answered. As for `condense`.
@@ -366,7 +366,7 @@ class CondensationEngine:
         said = given.pop() if review is not None else None
         found = next(((place, one) for place, one in enumerate(given) if one is not None), None)
         if said is None or found is None:
-            return given, ""
+            return given, "" if found is not None else None
         first, kept = found
         given[first] = replace(kept, spent=kept.spent + said.spent)
         return given, said.text

@@ -315,7 +315,7 @@ def _written(
         for work in works
     ]
     given: list[Condensed | None] = [None for _ in works]
-    joins = ""
+    joins: str | None = None
     try:
         if later is None:
             standing = _standing(runtime, ref)
@@ -351,7 +351,7 @@ def _written(
         if commit(runtime, ref, now, condensed, follows=places):
             done.add(summary.id)
         else:
-            review = None  # what the call read may have been forgotten meanwhile
+            joins = None  # what the call read may have been forgotten meanwhile
         seen.add(summary.id)
         yield from stop_point()
     join_notes(runtime, ref, review, joins, track=track, beside=tuple(places))

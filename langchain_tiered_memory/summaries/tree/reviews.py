@@ -84,7 +84,7 @@ def join_notes(
     runtime: Runtime,
     ref: SessionRef,
     review: CondenseJob | None,
-    answer: str,
+    answer: str | None,
     *,
     track: str,
     beside: tuple[str, ...],
@@ -92,9 +92,9 @@ def join_notes(
     """Store what the answer to a review joins, and tell of it; what changed since it was asked for stays.
 
     Where there is nothing to store, that is told with the reason. It is not asked for again before there are new notes.
-    `beside` are the summaries that the same call wrote.
+    `beside` are the summaries that the same call wrote; without an answer nobody was asked.
     """
-    if review is None:
+    if review is None or answer is None:
         return
     runtime.view_cache.reviewed.put((ref.key, track), max(one.seq for one in review.kept))
     found = joining(answer, review.kept)

@@ -362,3 +362,9 @@ def test_a_model_that_marks_in_one_part_of_its_answer_chose_in_all() -> None:
         prepared = [one.prepare(job(target_tokens=200, max_tokens=300)) for _ in range(2)]
         given, _ = run(one.write_together(prepared, [{}, {}]))
         assert ("Also said: " in run(one.finish(prepared[1], given[1])).text) is is_added
+
+
+def test_where_no_model_was_asked_a_review_of_the_notes_was_not_either() -> None:
+    one = engine()
+    given, joins = run(one.write_together([one.prepare(job())], [{}], review=job()))
+    assert (given, joins) == ([None], None)
