@@ -134,7 +134,7 @@ def full_disk(sizes: Sequence[int]) -> Iterator[Trial]:
 def summarisers(*, messages: int) -> Iterator[Trial]:
     """Condense the sample conversation with models that misbehave."""
     turns = sample_conversation().turns[:messages]
-    settings = Settings(tree=TreeSettings(deadline_seconds=0.1, backoff_seconds=0.01))
+    settings = Settings(tree=TreeSettings(deadline_seconds=0.1))
     for name, answer in bad_summarisers().items():
         with TieredMemory.open(model=ScriptedModel(answers=answer), embeddings=None, settings=settings) as memory:
             session = memory.session("s")

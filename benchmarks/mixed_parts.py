@@ -19,7 +19,6 @@ from benchmarks.curve_writers import QuotingWriter
 from benchmarks.reporting import Grid, Report, arguments, finish, show
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.models.token_counters import best_counter
-from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.checks.soundness import shares, soundness, unsound
 from langchain_tiered_memory.summaries.writers.behind import CLEARLY
 
@@ -52,9 +51,9 @@ def stretches_of(run: Run, counter: TokenCounter) -> list[list[str]]:
 
 def noticed(text: str, stretches: Sequence[Sequence[str]], at: int) -> tuple[bool, bool]:
     """Whether a summary is refused as that of the stretch `at`: by the usual checks, and by these or the comparison."""
-    judged, sources = ValidationSettings(), stretches[at]
+    sources = stretches[at]
     found = soundness(text, sources, target_tokens=_ASKED_TOKENS, are_messages=True)
-    usual = unsound(found, least_grounded=judged.least_grounded, least_covered=judged.least_covered) is not None
+    usual = unsound(found) is not None
     others = [one for place, one in enumerate(stretches) if place != at and abs(place - at) <= _IN_VIEW]
     held = shares(text, [sources, *others])
     return usual, usual or (held is not None and max(held) > held[0] + CLEARLY)

@@ -226,7 +226,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
             user: The user that it belongs to.
             track: The track to write to and to show.
             title: A title for a new session.
-            roots: One or more folders whose files it may open. With `None`, `tiers.roots`, else `checkpoints.roots`.
+            roots: One or more folders whose files it may open. With `None`, `files.roots`.
             critical: One or more files to load and pin at the start, besides `tiers.critical`.
             background: Starts a daemon thread that collects and optimises. Without it, call `run.tend()`.
 

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_tiered_memory.memory import Session, TieredMemory
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
-from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, RecallSettings, Settings, TreeSettings
+from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, Settings, TreeSettings
 from tests.call_styles import told
 from tests.store_builders import ENCRYPTED, key_of_tests
 
@@ -52,12 +52,10 @@ def quick_settings(
     tree = TreeSettings(
         background=background,
         levels=changes.pop("levels", small_levels(messages, sources)),
-        higher=LevelSettings(sources=2, strategy="executive", target_ratio=0.2, max_tokens=80),
         **changes,
     )
     return Settings(
         tree=tree,
-        recall=RecallSettings(sitting_gap_seconds=14_400),
         condensation=CondensationSettings(eager=eager),
     )
 

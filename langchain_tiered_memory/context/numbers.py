@@ -42,6 +42,8 @@ class Numbers:
     """What quotes take with their speakers; the lines around all of them are counted."""
     share_steps: Annotated[int, Told("parts of the budget", 1, 100, "chosen")] = 16
     """Recall's share is rounded up to whole ones: what was looked up is not priced to the token."""
+    recall_at_work_share: Annotated[float, Told("of the rest", 0, 1, "fitted", "cost_curve")] = 0.1
+    """Recall beside work on files: an agent needs its room for its work, and has tools to ask for more."""
     summaries_of_recall: Annotated[float, Told("of recall", 0, 1, "fitted", "recall")] = 0.2
     """Summaries in recall take at most so much beside what the user said."""
 
@@ -64,11 +66,19 @@ class Numbers:
     parent_recalled_share: Annotated[float, Told("of `parent`", 0, 1, "chosen")] = 0.5
     """What answers the question; the rest is for the parent's goal, pins and newest messages."""
 
+    # What stands above history.
+    goal_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.1
+    """The goal; a longer one is shown head and tail."""
+    pins_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.2
+    """Pinned messages: those beyond it are named, and can be expanded."""
+
     # History: summaries and facts.
     cover_asked_share: Annotated[float, Told("of the budget", 0, 1, "design")] = 0.12
     """Summaries beside a query of the caller's own, which recall answers."""
     facts_asked_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.08
     """Facts beside it."""
+    facts_at_work_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.04
+    """Facts beside work on files."""
     cover_at_work_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.06
     """Summaries beside work on files: what they take is lost to the files' own words ..."""
     cover_least_tokens: Annotated[int, Told("tokens", 0, 8000, "chosen")] = 800

@@ -203,7 +203,7 @@ SHOWN_MODES: tuple[ModeName, ...] = ("talk", "question", "files", "asked", "mini
 def policy_of(mode: ModeName, max_tokens: int, *, fixed: int, settings: Settings) -> ViewPolicy:
     """The column of one mode (of `SHOWN_MODES`), for a request beside which recall takes as much as it may."""
     told = Mode(names=(mode,), reason=REASONS[mode], looks_up=True, shows_parts=mode == "files")
-    talk, files = settings.context.talk_recall_share, settings.files.recall_share
+    talk, files = settings.context.talk_recall_share, NUMBERS.recall_at_work_share
     given = RecallBudget(share={"talk": NUMBERS.small_share, "question": talk, "files": files}.get(mode))
     none = ChosenSections()
     return resolved(max_tokens, fixed=fixed, ratio=1.0, mode=told, settings=settings, given=given, sections=none)
@@ -237,8 +237,8 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
     in_any = "quotes that answer what is asked"
     return {
         "system": {"talk": row("system", 1.0, "system prompt and tool schemas")},
-        "goal": {"talk": row("goal", told.goal_share, "the first user message, until it is answered")},
-        "pinned": {"talk": row("pinned", told.pins_share, "pinned messages")},
+        "goal": {"talk": row("goal", numbers.goal_share, "the first user message, until it is answered")},
+        "pinned": {"talk": row("pinned", numbers.pins_share, "pinned messages")},
         "history": {
             "talk": summaries(told.cover_share),
             "asked": summaries(min(told.cover_share, numbers.cover_asked_share)),
@@ -247,7 +247,7 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
         "facts": {
             "talk": facts(told.facts_share),
             "asked": facts(min(told.facts_share, numbers.facts_asked_share)),
-            "files": facts(files.facts_share),
+            "files": facts(numbers.facts_at_work_share),
         },
         "parts": {
             "talk": row(
@@ -269,7 +269,9 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
             "recall": recall(1.0, in_any),
             "minimal": recall(numbers.minimal_recall_share, in_any, of="the budget"),
             "asked": recall(told.recall_share, f"{in_any}, and all that is free besides"),
-            "files": recall(min(files.recall_share, told.recall_share), f"{in_any}; what answers it in any case"),
+            "files": recall(
+                min(numbers.recall_at_work_share, told.recall_share), f"{in_any}; what answers it in any case"
+            ),
             "question": recall(
                 min(told.recall_share, told.talk_recall_share), f"{in_any}; up to twice that where much matches"
             ),
@@ -299,7 +301,7 @@ def _set_aside(
     share = most if given.share is None else min(given.share, most)
     if "files" not in mode or "asked" in mode:
         return round(share * rest), 0
-    at_work = settings.files.recall_share
+    at_work = NUMBERS.recall_at_work_share
     if given.share is not None:
         share = min(share, max(at_work, given.answers))
     recall = round(share * rest)

@@ -106,7 +106,7 @@ def _hidden_by(plan: ViewPlan, found: Found, last: Entry) -> Callable[[int], boo
 def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, total: int) -> RecallBudget:
     """What is given beside a message for which this was found, as far as the plan of the view does not show it."""
     settings, judged = runtime.settings.context, judge(found, _hidden_by(plan, found, last))
-    frame = runtime.counter.count_text("\n".join((recall_block((), sitting_gap_seconds=0.0), sitting_header(0.0))))
+    frame = runtime.counter.count_text("\n".join((recall_block(()), sitting_header(0.0))))
 
     def share_of(tokens: float) -> float:
         framed = NUMBERS.framed * tokens + frame if tokens else 0.0

@@ -179,9 +179,8 @@ def _block(
         return made
     text = found.text if quotes else ""
     if quotes and (len(quotes) < len(found.quotes) or len(summaries) < len(related)):
-        gap = inputs.settings.recall.sitting_gap_seconds
         at, expands = found.asked_at, inputs.expands
-        text = recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries, asked_at=at, expands=expands)
+        text = recall_block(quotes, summaries=summaries, asked_at=at, expands=expands)
     piece = ours(
         "\n".join([*([text] if text else []), *texts]),
         part="recall",
@@ -235,10 +234,10 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
 
 def _related(inputs: Inputs, *, room: int, shown: set[str]) -> list[Summary]:
     """Level-1 summaries that answer the question and stand in no other place, within `room` tokens."""
-    quota, chosen = inputs.settings.recall.quota_level_1, list[Summary]()
+    chosen: list[Summary] = []
     if not inputs.runtime.store.tree.has_written(inputs.ref):
         return chosen
-    for one, score, _ in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=quota):
+    for one, score, _ in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1):
         tokens = inputs.counter.count_text(summary_block(one)) + 1
         # What rules wrote is sentences of its messages, and those are quoted.
         is_new = one.id not in shown and not one.degraded and one.model != RULES
@@ -312,8 +311,7 @@ def _of_parent_by_worth(inputs: Inputs, parent: str, *, room: int) -> Iterable[Q
 
 
 def _as_sight(inputs: Inputs, quotes: list[Quoted], parent: str) -> Piece:
-    gap = inputs.settings.recall.sitting_gap_seconds
-    text = sight_block(quotes, parent=parent, sitting_gap_seconds=gap, expands=inputs.expands)
+    text = sight_block(quotes, parent=parent, expands=inputs.expands)
     return ours(
         text,
         part="parent",

@@ -33,7 +33,7 @@ _EPOCH = re.compile(r"\d{9,16}(?:\.\d+)?")
 _LATEST_SECONDS = 1e11
 """Epoch figures above this (the year 5138) are milliseconds; above its thousandfold, microseconds."""
 SITTING_PAUSE = dt.timedelta(minutes=30)
-"""A pause of this length starts a new sitting, as in the memory's settings (`RecallSettings.sitting_gap_seconds`)."""
+"""Between two sittings that a file puts at one time; in a file without sittings, such a pause starts the next one."""
 _STEP = dt.timedelta(seconds=1)
 
 

@@ -113,7 +113,7 @@ def _examine_page(
         tally.terms += str(row["terms"]).count(" ") + 1
     own_mark = counter_mark(runtime.counter.fingerprint)
     for entry, mark in page:
-        again = derived_again(entry, counter=runtime.counter, passage_words=runtime.settings.recall.passage_words)
+        again = derived_again(entry, counter=runtime.counter)
         # What agrees with our count is as good as ours.
         is_ours = again is None or mark == own_mark or again.draft.tokens == entry.tokens
         is_indexed = again is None or by_seq.get(entry.seq, []) == index_rows(ref, entry, again.passages)
@@ -149,7 +149,7 @@ def _examine_summaries(
         )
         if summary.state.finished:
             rows = runtime.store.inspection.passages_of(ref, summary_ids=[summary.id])
-            drafts = passage_drafts(summary.text, max_words=runtime.settings.recall.passage_words)
+            drafts = passage_drafts(summary.text)
             if rows != index_rows(ref, summary, drafts):
                 found.append(("wrong_index_rows", "its passages are not what its text gives, or not in its place"))
             # Its list of facts goes, and it is counted anew, when its facts are read.
@@ -169,7 +169,7 @@ def _faults(ref: SessionRef, owner: Entry | Summary, found: Iterable[tuple[str, 
 
 def _write_again(runtime: Runtime, ref: SessionRef, entry: Entry, *, is_indexed: bool = False) -> None:
     """Derive anew what follows from a message that is what it was; its index rows too, unless `is_indexed`."""
-    again = derived_again(entry, counter=runtime.counter, passage_words=runtime.settings.recall.passage_words)
+    again = derived_again(entry, counter=runtime.counter)
     if again is not None and again.draft.digest == entry.digest:
         runtime.store.inspection.mend_entry(ref, entry.seq, again.draft)
         if not is_indexed:
@@ -179,7 +179,7 @@ def _write_again(runtime: Runtime, ref: SessionRef, entry: Entry, *, is_indexed:
 def _write_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary, *, is_indexed: bool = False) -> None:
     """As `_write_again`, for a summary."""
     if not is_indexed:
-        drafts = passage_drafts(summary.text, max_words=runtime.settings.recall.passage_words)
+        drafts = passage_drafts(summary.text)
         runtime.store.inspection.replace_passages(ref, summary, drafts)
     if summary.state.finished:
         tokens, counter = runtime.counter.count_text(summary.text), runtime.counter.fingerprint

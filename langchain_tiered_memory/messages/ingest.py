@@ -26,10 +26,10 @@ _NOT_REDACTED = frozenset({"id", "type", "class", "v", "tool_call_id", "role", "
 """Keys of a stored message that hold structure, not something said."""
 
 
-def passage_drafts(text: str, *, max_words: int) -> tuple[PassageDraft, ...]:
+def passage_drafts(text: str) -> tuple[PassageDraft, ...]:
     """`text` cut into passages for the indexes; pieces without a single term are left out."""
     found = []
-    for part, span in enumerate(split_passages(text, max_words=max_words)):
+    for part, span in enumerate(split_passages(text)):
         terms = analyse(text[span.start : span.stop])
         if terms:
             found.append(PassageDraft(part=part, start=span.start, stop=span.stop, terms=" ".join(terms)))
@@ -75,7 +75,6 @@ def draft_of(
     track: str,
     kind: str | None,
     task: str | None,
-    passage_words: int,
     files: FileSettings | None = None,
     as_given: bool = True,
 ) -> tuple[Incoming, tuple[str, ...]]:
@@ -116,7 +115,7 @@ def draft_of(
         reported=reported_by(message),
     )
     touches = touches_of(message, files) if files is not None else ()
-    passages = passage_drafts(text, max_words=passage_words)
+    passages = passage_drafts(text)
     return Incoming(draft=draft, passages=passages, touches=touches), problems
 
 

@@ -108,9 +108,7 @@ def find(
         start, asks_at = first[one.key], asked_at if one is ref else None
         seqs = {seq for key, seq in named if key == one.key} - {asks_at}
         said, found = _around(runtime, one, seqs, asked_at=asks_at, filters=filters, whole=best is None)
-        own_sittings = sittings_of(
-            (each for each in said if each.seq != asks_at), gap_seconds=runtime.settings.recall.sitting_gap_seconds
-        )
+        own_sittings = sittings_of(each for each in said if each.seq != asks_at)
         near |= {start + each.seq: each for each in said}
         passages |= {start + seq: its for seq, its in found.items()}
         sittings |= {start + seq: start + sitting for seq, sitting in own_sittings.items()}
@@ -310,12 +308,12 @@ def _has_lost(runtime: Runtime, ref: SessionRef, index: ChromaIndex, *, level: i
     return settled
 
 
-def sittings_of(entries: Iterable[Entry | Moment], *, gap_seconds: float) -> dict[int, int]:
+def sittings_of(entries: Iterable[Entry | Moment]) -> dict[int, int]:
     """The dated sitting of each of these messages of a session, by their numbers."""
     numbers: dict[int, int] = {}
     number, last_at = 0, None
     for entry in sorted(entries, key=lambda one: one.seq):
-        if last_at is not None and is_new_sitting(last_at, entry.at, gap_seconds=gap_seconds):
+        if last_at is not None and is_new_sitting(last_at, entry.at):
             number += 1
         numbers[entry.seq] = number
         last_at = entry.at

@@ -92,7 +92,7 @@ def recall(
         expands: Whether who reads it has a tool that shows the whole of a message.
     """
     count = runtime.counter.count_text
-    least = count(recall_block((), sitting_gap_seconds=1.0, summaries=summaries, asked_at=asked_at))
+    least = count(recall_block((), summaries=summaries, asked_at=asked_at))
     if room <= least + POINTER_TOKENS or not query.strip():
         return Recalled()
     found = find(runtime, ref, query, filters=filters, asked_at=said_at) if found is None else found
@@ -119,8 +119,7 @@ def recall(
         return tuple(replace(one, replaced_by=_told(later, seen, filters)) for one, later in since)
 
     def block(quotes: Sequence[Quoted]) -> str:
-        gap = runtime.settings.recall.sitting_gap_seconds
-        return recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries, asked_at=asked_at, expands=expands)
+        return recall_block(quotes, summaries=summaries, asked_at=asked_at, expands=expands)
 
     best = Recalled()
     budget = room - least
@@ -224,7 +223,7 @@ def _within(runtime: Runtime, entry: Entry, room: int) -> Quoted:
 
 def _detail(runtime: Runtime, chosen: Mapping[int, Quoted]) -> Detail:
     quotes = [chosen[seq] for seq in sorted(chosen)]
-    text = recall_block(quotes, sitting_gap_seconds=runtime.settings.recall.sitting_gap_seconds, expands=True)
+    text = recall_block(quotes, expands=True)
     return Detail(
         text=text,
         tokens=runtime.counter.count_text(text),

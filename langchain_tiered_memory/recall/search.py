@@ -35,9 +35,9 @@ _SUMMARY_WEIGHT = 0.9
 
 
 def find_summaries(
-    runtime: Runtime, ref: SessionRef, query: str, *, level: int, quota: int, filters: SearchFilters | None = None
+    runtime: Runtime, ref: SessionRef, query: str, *, level: int, filters: SearchFilters | None = None
 ) -> list[tuple[Summary, float, Passage]]:
-    """The best `quota` summaries of a level, best first: how well each matches (0 to 1), and its best passage.
+    """The best summaries of a level within its quota, best first: how well each matches (0 to 1), and its best passage.
 
     Of the words that are asked for, those that messages have and no summary of this level counts as the rarest: what
     shares only the common ones of a question does not pass for its answer.
@@ -63,7 +63,8 @@ def find_summaries(
         score = _SUMMARY_WEIGHT * (0.5 * shared + 0.5 * near if similar else shared)
         if passage.summary_id is not None and score > best.get(passage.summary_id, (0.0, passage))[0]:
             best[passage.summary_id] = (score, passage)
-    chosen = sorted(best.items(), key=lambda item: (-item[1][0], item[1][1].seq))[:quota]
+    chosen = sorted(best.items(), key=lambda item: (-item[1][0], item[1][1].seq))
+    chosen = chosen[: runtime.settings.recall.quota(level)]
     summaries = {one.id: one for one in runtime.store.tree.by_id(ref, [one for one, _ in chosen])}
     return [
         (summaries[one], score, passage)
@@ -115,19 +116,18 @@ def search(
 def _best(
     runtime: Runtime, ref: SessionRef, query: str, *, k: int, levels: Sequence[int] | None, filters: SearchFilters
 ) -> list[Hit]:
-    quotas = runtime.settings.recall
     wanted = sorted(set(levels)) if levels is not None else range(runtime.store.tree.height(ref))
     hits: list[Hit] = []
     for level in wanted:
         if level == 0:
-            hits += _messages(runtime, ref, query, quota=quotas.quota_messages, filters=filters)
+            hits += _messages(runtime, ref, query, filters=filters)
         else:
-            quota = {1: quotas.quota_level_1, 2: quotas.quota_level_2}.get(level, quotas.quota_higher)
-            hits += _summaries(runtime, ref, query, level=level, quota=quota, filters=filters)
+            hits += _summaries(runtime, ref, query, level=level, filters=filters)
     return sorted(hits, key=lambda hit: (-hit.score, hit.level, hit.seq))[:k]
 
 
-def _messages(runtime: Runtime, ref: SessionRef, query: str, *, quota: int, filters: SearchFilters) -> list[Hit]:
+def _messages(runtime: Runtime, ref: SessionRef, query: str, *, filters: SearchFilters) -> list[Hit]:
+    quota = runtime.settings.recall.quota(0)
     found = find(runtime, ref, query, filters=filters, best=quota)
     asked = frozenset(analyse(query))
     scores: dict[int, float] = {}
@@ -149,10 +149,8 @@ def _messages(runtime: Runtime, ref: SessionRef, query: str, *, quota: int, filt
     ]
 
 
-def _summaries(
-    runtime: Runtime, ref: SessionRef, query: str, *, level: int, quota: int, filters: SearchFilters
-) -> list[Hit]:
-    found = find_summaries(runtime, ref, query, level=level, quota=quota, filters=filters)
+def _summaries(runtime: Runtime, ref: SessionRef, query: str, *, level: int, filters: SearchFilters) -> list[Hit]:
+    found = find_summaries(runtime, ref, query, level=level, filters=filters)
     return [
         Hit(
             level=level,

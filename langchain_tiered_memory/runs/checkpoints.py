@@ -41,6 +41,8 @@ FINISHED_TASKS = 50
 _NEWEST_TOKENS = 50_000
 """Of the newest messages, where no view is at hand."""
 _PAGE = 50
+_SUMMED_FILES = 200
+"""Touched files whose checksums are kept, the latest first: reading more would hold up the run."""
 _EMERGENCY = "critical"
 _ROOTS = 400
 _SAVING_ZONES = (Zone.DANGER, Zone.CRITICAL)
@@ -90,7 +92,7 @@ def checkpoint(
     messages = bounded(view.messages)[0] if view is not None else []
     if view is None:
         messages, context_state["messages"], context_state["summaries"] = _newest(runtime, ref, track, alone=alone)
-    touched = runtime.store.files.latest(ref, track=only, limit=runtime.settings.checkpoints.max_files)
+    touched = runtime.store.files.latest(ref, track=only, limit=_SUMMED_FILES)
     sums, unread = file_checksums(runtime, [one.path for one in touched if one.operation in _WITH_CONTENT])
     project_state: dict[str, Any] = {
         "phase": state.phase,
@@ -215,7 +217,7 @@ def last_sound(runtime: Runtime, ref: SessionRef, *, besides: str | None = None)
 
 def file_checksums(runtime: Runtime, paths: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Checksums of files within the allowed roots, and why others have none; nothing at all without a root."""
-    roots = runtime.settings.checkpoints.roots
+    roots = runtime.settings.files.roots
     if not roots:
         return {}, {}
     return runtime.store.disk.checksums(paths, roots=roots)

@@ -75,7 +75,6 @@ def open_runtime(
             models=_condensers(chain, counter, settings),
             extractive=ExtractiveCondenser(counter.count_text),
             attempts=settings.tree.attempts,
-            max_open_seconds=settings.tree.max_backoff_seconds,
         )
     if isinstance(embeddings, str) and embeddings != "auto":
         embeddings = named_embeddings(embeddings)
@@ -292,7 +291,6 @@ def _reread(runtime: Runtime, payload: str) -> Draft | None:
         track="",
         kind=None,
         task=None,
-        passage_words=runtime.settings.recall.passage_words,
         as_given=False,
     )
     return incoming.draft

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args
 
 from pydantic import (
     BaseModel,
@@ -12,10 +11,9 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
-    model_validator,
 )
 
-from langchain_tiered_memory.errors import SettingsError, explain_validation, warn_caller
+from langchain_tiered_memory.errors import SettingsError, explain_validation
 from langchain_tiered_memory.types.arguments import MOST, as_paths, is_path
 
 
@@ -31,13 +29,6 @@ Paths: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_paths)]
 """One path, or several, as where a verb takes them."""
 
 
-def fixed(*names: str) -> dict[str, str]:
-    """Former settings whose defaults are fixed now."""
-    return dict.fromkeys(
-        names, "its default is fixed: `tiered-memory policy --numbers` lists what a context is filled by"
-    )
-
-
 class Frozen(BaseModel):
     """Validated once, then frozen; an unknown field is an error.
 
@@ -46,17 +37,6 @@ class Frozen(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    former: ClassVar[Mapping[str, str]] = {}
-    """Settings of older releases, and why they went: they are warned of and have no effect."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_former(cls, values: Any) -> Any:  # noqa: ANN401 - whatever was given
-        former = [name for name in cls.former if isinstance(values, Mapping) and name in values]
-        for name in former:
-            warn_caller(f"{cls.__name__}: {name} is not used any more, {cls.former[name]}", FutureWarning)
-        return {name: value for name, value in values.items() if name not in former} if former else values
 
     @field_validator("*", mode="before")
     @classmethod

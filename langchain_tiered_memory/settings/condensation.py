@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen, fixed
+from langchain_tiered_memory.settings.base import Frozen
 
 _Percent: TypeAlias = Annotated[float, Field(allow_inf_nan=True)]
 """Whatever cannot be used is warned of, and taken for what is inherited: a profile keeps no memory from opening."""
@@ -14,8 +14,6 @@ _Percent: TypeAlias = Annotated[float, Field(allow_inf_nan=True)]
 
 class ThresholdSettings(Frozen):
     """When a view is condensed, in percent of the model's window."""
-
-    former = fixed("minimum", "maximum", "adaptive_minimum", "adaptive_maximum")
 
     percent: _Percent = 75.0
     """Threshold in percent of the window where no profile says otherwise: 5 to 100. Anything else is warned of once and
@@ -39,15 +37,10 @@ class StrategySettings(Frozen):
     window: Literal["half", "last"] = "half"
     """`half`: drop the older half between the first and the recent messages. `last`: keep the first and the last
     few."""
-    drop_share: float = Field(default=0.5, gt=0, lt=1)
-    """With `half`: the share that is dropped at once."""
     keep_last: int = Field(default=9, ge=1)
     """With `last`: recent messages that stay beside the first one, once there are more than `keep_last + 1`."""
     custom_prompts: dict[str, str] = Field(default_factory=dict)
     """Your instructions, by strategy (`detailed`, `handoff` ...)."""
-    level_1: Literal["detailed", "concise", "technical", "handoff"] | None = None
-    """Strategy of level 1, if it is not that of `tree.levels`. `handoff` asks for the six parts that a colleague needs
-    who takes over."""
 
 
 class ValidationSettings(Frozen):
@@ -55,38 +48,27 @@ class ValidationSettings(Frozen):
 
     enabled: bool = True
     """Judge summaries at all."""
-    rules: tuple[Literal["size", "emptiness", "identifiers", "meaning"], ...] = (
+    rules: tuple[Literal["soundness", "size", "emptiness", "identifiers", "meaning"], ...] = (
+        "soundness",
         "size",
         "emptiness",
         "identifiers",
         "meaning",
     )
-    """Built-in validators that judge."""
+    """Built-in validators that judge. `soundness` refuses what can stand for no part of its sources: filler, text about
+    something else, half a sentence. The model is asked again, then the next writer. Where nobody else can write, the
+    text counts as degraded: shown as provisional, not condensed further, made again."""
     metrics: tuple[Literal["identifiers", "grounded", "covered", "loss", "meaning"], ...] = ()
     """What is measured of each summary that is taken, for `memory.engine.history()`: the share of identifiers kept, the
-    shares of the two bounds below, `Summary.information_loss`, and the cosine of its meaning with that of its
+    shares that soundness goes by, `Summary.information_loss`, and the cosine of its meaning with that of its
     sources."""
     least_meaning: float = Field(default=0.0, ge=0, le=1)
     """Least cosine between the meanings of a summary and its sources, by the memory's embedder. 0 takes any; so does a
     memory without an embedder."""
     least_kept_identifiers: float = Field(default=0.0, ge=0, le=1)
     """Share of the sources' identifiers that a summary must state after the audit. 0 takes any."""
-    least_grounded: float = Field(default=0.4, ge=0, le=1)
-    """Share of a summary's terms that must stand in its sources, before the audit; 0.1 more with each doubling of the
-    sources' distinct terms beyond 250, up to 0.75; less by what a share of so few terms varies by chance; 0 takes
-    any. What has fewer is about something else: the model is asked again, then the next writer. Where nobody else can
-    write, the text counts as degraded: shown as provisional, not condensed further, made again. Measured by
-    `benchmarks/unsound.py`."""
-    least_covered: float = Field(default=0.06, ge=0, le=1)
-    """Terms of the sources that a summary must state, before the audit, as a share of all of them (of 300, or of the
-    tokens asked for, where they are more); 0 takes any, also one that repeats a single message. What states fewer is
-    half a sentence, and treated likewise."""
-    mark_unsourced: bool = True
-    """Mark figures and codes that nothing in the sources explains: `[not in the source: 9,400]`."""
     audit: bool = True
     """Append the statements with figures and paths, what is open, and unfinished calls that the text dropped."""
-    audit_share: float = Field(default=0.25, ge=0, le=1)
-    """Room for what the audit appends, as a share of the summary's size cap, where its text leaves it."""
 
 
 class MonitoringSettings(Frozen):
@@ -105,17 +87,12 @@ class MonitoringSettings(Frozen):
 class CondensationSettings(Frozen):
     """When and how views are condensed, and by whom summaries are written."""
 
-    former = fixed("least_progress_share", "early_share")
-
     automatic: bool = True
     """Condense by summaries. Off: only the sliding window keeps a view within its limit."""
     eager: bool = False
     """Ask the condensing model for each summary the moment its trigger holds, one call a summary. Off: rules write it
     at once, at no cost, and the model is asked for what a view shows or soon will, several summaries in one call;
     where a history fits its window, never."""
-    batch_tokens: int = Field(default=32_000, ge=0)
-    """Most tokens that one call for several summaries may read and write. The model's window bounds it too. 0: one call
-    for each summary."""
     model_from_level: int = Field(default=1, ge=1)
     """The lowest level that a condensing model writes. Below it summaries quote, and cost nothing: with 2 a model reads
     quotes of messages in the place of the messages, with 3 summaries of summaries."""
@@ -143,8 +120,6 @@ class CondensationSettings(Frozen):
     background worker runs, else 30 seconds."""
     breaker_failures: int = Field(default=3, ge=1)
     """Failures in a row after which a condensing model is left alone."""
-    breaker_seconds: float = Field(default=60.0, gt=0)
-    """Seconds that it is left alone. The time doubles with each further failure, up to `tree.max_backoff_seconds`."""
     max_calls_per_minute: int | None = Field(default=60, ge=1)
     """Most model calls for condensing in a minute, of one opened memory. `None`: no bound."""
     plugin_seconds: float = Field(default=30.0, gt=0)
@@ -183,47 +158,36 @@ class LevelSettings(Frozen):
         return self
 
 
-_HIGHER = LevelSettings(sources=3, tokens=6000, strategy="executive", target_ratio=0.2, max_tokens=400, min_tokens=200)
 _LEVELS = (
     LevelSettings(messages=10, tokens=2000, seconds=3600.0, strategy="detailed", target_ratio=0.5, max_tokens=1000),
     LevelSettings(sources=5, tokens=4000, messages=100, strategy="thematic", target_ratio=0.3, max_tokens=1500),
-    _HIGHER.model_copy(update={"messages": 500}),
+    LevelSettings(
+        sources=3, tokens=6000, messages=500, strategy="executive", target_ratio=0.2, max_tokens=400, min_tokens=200
+    ),
 )
 
 
 class TreeSettings(Frozen):
     """The summary tree: when each level is made, how large its summaries may be, and what happens to failures."""
 
-    former = dict.fromkeys(
-        ("facts_tokens", "facts_growth", "max_facts_tokens"),
-        "facts are kept in a store of their own, and a summary has no list of them any more",
-    )
-
     enabled: bool = True
     """Make summaries at all. Off: the transcript, search and recent messages still work."""
     background: bool = True
     """Make summaries and vectors in a background thread as their triggers fire. Off: only `flush()` does."""
     levels: tuple[LevelSettings, ...] = Field(default=_LEVELS, min_length=1)
-    """Level 1, 2, 3, and as many more as you want."""
-    higher: LevelSettings = _HIGHER
-    """Every level above those in `levels`; there is no top."""
+    """Level 1, 2, 3, and as many more as you want; of 1 to 3, those that are not named are as by default. Above them
+    each is as the last one, by number and tokens of the level below; there is no top."""
     temperature: float | None = Field(default=0.3, ge=0, le=2)
     """Temperature of the condensing model. `None` leaves the model as it is."""
     deadline_seconds: float | None = Field(default=120.0, gt=0)
     """Seconds to wait for one answer of the condensing model. `None` leaves it to the model's own timeout."""
     attempts: int = Field(default=3, ge=1)
     """Failed attempts before the extractive condenser writes a degraded summary instead."""
-    backoff_seconds: float = Field(default=5.0, ge=0)
-    """Seconds to wait after the first failed attempt. The wait doubles with each further one."""
-    max_backoff_seconds: float = Field(default=3600.0, gt=0)
-    """Longest wait, in seconds, between attempts and between remakes of a degraded summary."""
     lease_seconds: float = Field(default=300.0, gt=0)
     """Seconds that a worker may take over one summary before another worker picks it up."""
     idle_seconds: float | None = Field(default=None, gt=0)
     """A pause of so many seconds ends a level-1 chunk of two or more messages, whatever the triggers say. `None`: no
     pause does."""
-    on_finished_task: bool = True
-    """End a level-1 chunk when a task ends (`Session.finish_task`)."""
     semantic_deduplication: bool = True
     """Summarise near-duplicate messages once."""
     regenerate_on_edit: bool = False
@@ -233,4 +197,8 @@ class TreeSettings(Frozen):
 
     def level(self, number: int) -> LevelSettings:
         """The settings of level `number` (1 and up)."""
-        return self.levels[number - 1] if number <= len(self.levels) else self.higher
+        known = (*self.levels, *_LEVELS[len(self.levels) :])
+        if number <= len(known):
+            return known[number - 1]
+        last = known[-1]
+        return last.model_copy(update={"messages": None}) if last.sources or last.tokens else last

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen, fixed
+from langchain_tiered_memory.settings.base import Frozen
 
 
 class ViewSettings(Frozen):
@@ -48,15 +48,6 @@ class SectionShares(Frozen):
 class ContextSettings(Frozen):
     """How a context is put together."""
 
-    former = fixed(
-        "keep_recent_share",
-        "spare_for_cover",
-        "spare_for_facts",
-        "minimal_recall_share",
-        "question_share",
-        "answer_share",
-    ) | {"unanswered": "its default is fixed"}
-
     max_tokens: int = Field(default=8000, ge=1)
     """Token budget of one context if the call names none. A model with a smaller window gets less."""
     window_share: float | None = Field(default=None, gt=0, le=1)
@@ -80,11 +71,7 @@ class ContextSettings(Frozen):
     on files 6 %."""
     facts_share: float = Field(default=0.4, ge=0, lt=1)
     """The largest share of the budget for the list of facts; beside a `query` of the caller 8 %, for recall brings the
-    others, and beside work on files `files.facts_share`. With more, views are condensed more often."""
-    goal_share: float = Field(default=0.10, ge=0, le=1)
-    """The largest share of the budget for the goal."""
-    pins_share: float = Field(default=0.20, ge=0, le=1)
-    """The largest share of the budget for pinned messages. Those beyond it are named, and can be expanded."""
+    others, and beside work on files 4 %. With more, views are condensed more often."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""
     selection_threshold_tokens: int = Field(default=2000, ge=0)
@@ -100,26 +87,19 @@ class ContextSettings(Frozen):
 class RecallSettings(Frozen):
     """Search and recall."""
 
-    former = fixed("candidates", "neighbours", "related_score", "catch_up")
-
-    quota_messages: int = Field(default=10, ge=0)
-    """Most messages that `search` takes into the ranking across levels."""
-    quota_level_1: int = Field(default=5, ge=0)
-    """The same for summaries of level 1."""
-    quota_level_2: int = Field(default=3, ge=0)
-    """The same for summaries of level 2."""
-    quota_higher: int = Field(default=1, ge=0)
-    """The same for each level from 3 on."""
-    passage_words: int = Field(default=100, ge=10)
-    """Longest passage of a message, in words."""
-    sitting_gap_seconds: float = Field(default=14400.0, gt=0)
-    """A pause of so many seconds, or another day, starts a new dated sitting."""
+    quotas: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(10, 5, 3, 1), min_length=1)
+    """Most hits that `search` takes into the ranking across levels: messages, summaries of level 1, of level 2 and so
+    on. The last counts for every level above."""
     chroma_seconds: float = Field(default=5.0, gt=0)
     """Longest wait, in seconds, for one answer of a Chroma server. A silent server costs it once. Until it answers
     again, words answer at once and the server is asked in the background; `flush()` and `verify()` wait half a
     second."""
     chroma_documents: bool = False
     """Keep the texts in Chroma too. Off, what is forgotten leaves no text there."""
+
+    def quota(self, level: int) -> int:
+        """The quota of messages (level 0) or of summaries of a level."""
+        return self.quotas[min(level, len(self.quotas) - 1)]
 
 
 class RoomSettings(Frozen):
@@ -128,8 +108,6 @@ class RoomSettings(Frozen):
     The fuller a view is left, the more is in it, the more tokens are read from the cache at each turn, and the sooner
     the whole of it has to be sent uncached again.
     """
-
-    former = fixed("least_share", "least_tokens")
 
     cached_price: float = Field(default=0.1, gt=0, le=1)
     """Price of a cached token as a share of an uncached one. A tenth is what Anthropic and OpenAI's newest models take.

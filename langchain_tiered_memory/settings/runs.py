@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen, Paths, fixed
+from langchain_tiered_memory.settings.base import Frozen, Paths
 from langchain_tiered_memory.types.runs import FileOperation  # noqa: TC001 - pydantic resolves it at run time
 
 Eviction: TypeAlias = Literal["least_recently_used", "least_often_used", "largest"]
@@ -20,8 +19,6 @@ class GuardSettings(Frozen):
     `warning`, `danger` and `critical` are where the zones begin, as shares of the limit.
     """
 
-    former = fixed("newest_share") | {"masks": "`masks_outputs` says whether outputs are masked"}
-
     warning: float = Field(default=0.70, gt=0, le=1)
     """Where the zone warning begins, as a share of the limit."""
     danger: float = Field(default=0.85, gt=0, le=1)
@@ -30,21 +27,10 @@ class GuardSettings(Frozen):
     """Where the zone critical begins, as a share of the limit."""
     prune_to: float = Field(default=0.70, gt=0, le=1)
     """Size of a pruned context, as a share of the limit."""
-    score_threshold: int = Field(default=30, ge=0)
-    """An undecided item stays while its score, in points, is higher."""
-    score_step: int = Field(default=5, ge=1)
-    """Points by which the threshold is raised while the context is too large."""
     masks_outputs: bool = True
     """Mask tool outputs before anything else leaves a view: those that a later one repeats or replaces, then giants."""
     window: int | None = Field(default=None, ge=64)
     """The model's window in tokens, if its profile does not tell it, or tells it wrongly."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_masks_were(cls, values: Any) -> Any:  # noqa: ANN401 - whatever was given
-        masks = values.get("masks") if isinstance(values, Mapping) else None
-        off = isinstance(masks, Mapping) and masks.get("enabled") is False
-        return {"masks_outputs": False, **values} if off else values
 
     @model_validator(mode="after")
     def _rising(self) -> GuardSettings:
@@ -70,10 +56,6 @@ class CheckpointSettings(Frozen):
     keep: int = Field(default=20, ge=1)
     """Newest checkpoints kept of a session, of each kind: named ones, milestones (a phase, so many tasks), danger
     (zones, risky operations), and those by the clock, by size and at the end of runs."""
-    roots: Paths = ()
-    """Folders whose files may be read for their checksums."""
-    max_files: int = Field(default=200, ge=0)
-    """Touched files whose checksums are kept, the latest first."""
 
 
 _COMMON_FILE_TOOLS: dict[FileOperation, tuple[str, ...]] = {
@@ -92,15 +74,6 @@ _COMMON_FILE_TOOLS: dict[FileOperation, tuple[str, ...]] = {
 
 class FileSettings(Frozen):
     """Which files a run touched: taken from its tool calls."""
-
-    former = fixed(
-        "busy_messages",
-        "busy_among",
-        "cover_share",
-        "least_cover_tokens",
-        "least_cover_share",
-        "filled_share",
-    )
 
     enabled: bool = True
     """Look for touched files in tool calls."""
@@ -123,13 +96,11 @@ class FileSettings(Frozen):
         "dir",
     )
     """Arguments of such a tool that name files."""
-    recall_share: float = Field(default=0.1, ge=0, le=1)
-    """Share of the budget for recall in a run that touched files, if `context.recall_share` is more: an agent needs its
-    room for its work, and has tools to ask for more."""
+    roots: Paths = ()
+    """Folders whose files may be read: for the checksums of checkpoints, and by a run that names no roots of its own.
+    Links are followed first."""
     share: float = Field(default=0.05, ge=0, le=1)
     """Share of the budget for the list of files that the recent messages do not show."""
-    facts_share: float = Field(default=0.04, ge=0, le=1)
-    """Share of the budget for facts of what is older while an agent works on files."""
     ignore: tuple[str, ...] = (
         "*.pyc",
         "*/__pycache__/*",
@@ -166,11 +137,6 @@ class TierRule(Frozen):
 class TierSettings(Frozen):
     """The table by which the files of a run are kept: limits, times, order of eviction, what is done and when."""
 
-    former: ClassVar[Mapping[str, str]] = {
-        "companions": "a run takes in what is opened, and nothing beside it",
-        "recent_tasks": "warm keeps a file for its time, whichever task worked on it",
-    }
-
     hot: TierRule = Field(default_factory=lambda: TierRule(files=20, seconds=600.0, files_after_cleanup=10))
     """The tier of files as text."""
     warm: TierRule = Field(default_factory=lambda: TierRule(files=30, seconds=3600.0, files_after_cleanup=15))
@@ -193,12 +159,8 @@ class TierSettings(Frozen):
     """Age in seconds after which a checkpoint is packed more densely."""
     log_seconds: float = Field(default=600.0, gt=0)
     """Seconds between two lines of a run's figures in the log."""
-    roots: Paths = ()
-    """Folders whose files a run may open; links are followed first. If empty: `checkpoints.roots`."""
     largest_bytes: int = Field(default=2_000_000, ge=1)
     """Bytes above which a file is refused: it would fill a model's window many times."""
-    dictionary_bytes: int = Field(default=32_768, ge=0)
-    """Bytes of a dictionary that is trained on a session's files to compress them. 0: none is trained."""
     critical: Paths = ()
     """Files that a run loads and pins when it starts."""
 

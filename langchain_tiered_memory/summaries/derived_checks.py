@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Summary
 
 
-def derived_again(entry: Entry, *, counter: TokenCounter, passage_words: int) -> Incoming | None:
+def derived_again(entry: Entry, *, counter: TokenCounter) -> Incoming | None:
     """What the stored message gives when it is read anew; `None` when it cannot be read."""
     try:
         message = decode(entry.payload)
@@ -31,7 +31,6 @@ def derived_again(entry: Entry, *, counter: TokenCounter, passage_words: int) ->
             track=entry.track,
             kind=entry.kind,
             task=entry.task,
-            passage_words=passage_words,
             as_given=False,
         )
         # Not of the message that was made again: a process that has not loaded the class of an artifact cannot.

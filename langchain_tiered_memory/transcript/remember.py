@@ -78,7 +78,6 @@ def remember(
             track=track,
             kind=kind,
             task=task,
-            passage_words=runtime.settings.recall.passage_words,
             files=files,
             as_given=as_given,
         )

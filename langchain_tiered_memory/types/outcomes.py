@@ -72,7 +72,7 @@ class FailureReason(StrEnum):
     VALIDATOR_REJECTED = "validator_rejected"
     """A built-in validator, or one of the user's, rejected the text."""
     UNSOUND = "unsound"
-    """The text has too little to do with its sources (`ValidationSettings.least_grounded`)."""
+    """The text has too little to do with its sources (the rule `soundness`)."""
     NOT_READY = "not_ready"
     """The summaries that are due are still being written. The next request uses them."""
     CIRCUIT_OPEN = "circuit_open"

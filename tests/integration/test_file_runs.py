@@ -24,7 +24,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.worker import FileCollector
 from langchain_tiered_memory.runs.files import collecting
 from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar
-from langchain_tiered_memory.settings import CheckpointSettings
+from langchain_tiered_memory.settings import FileSettings
 from langchain_tiered_memory.testing import FrozenClock
 from langchain_tiered_memory.types.files import RunAlert, Timing
 from tests.call_styles import CALL_STYLES, CallStyle, told
@@ -294,7 +294,7 @@ def test_a_run_belongs_to_its_sessions_owner(tmp_path: Path) -> None:
 
 def test_roots_of_the_settings_are_those_of_a_run_that_names_none(tmp_path: Path) -> None:
     folder = project(tmp_path, "a.py")
-    roots = {"checkpoints": CheckpointSettings(roots=(str(folder),))}
+    roots = {"files": FileSettings(roots=(str(folder),))}
     with open_memory(tmp_path / "memory.db", settings=quick_settings().model_copy(update=roots)) as memory:
         assert memory.run("s", background=False).open("a.py").state == "new"
         with pytest.raises(FileRefusedError, match="none is named"):

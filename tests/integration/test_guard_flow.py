@@ -319,7 +319,7 @@ def test_each_way_a_summary_fails_is_the_reason_of_the_outcome(
     changes, choices = failing(reason)
     turns = turns_for(78) if fits else 60
     first, *higher = small_levels(messages=2 * turns - 4)
-    tree = {"levels": (first.model_copy(update={"tokens": None}), *higher), "backoff_seconds": 1.0}
+    tree = {"levels": (first.model_copy(update={"tokens": None}), *higher)}
     clock = FrozenClock(NOW)
     seen = session_of(turns, settings_of(tree=tree, **changes), call_style, clock=clock, **choices)
     if reason is F.CIRCUIT_OPEN:

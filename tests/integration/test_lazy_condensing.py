@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.token_counters import EstimatingCounter
-from langchain_tiered_memory.settings import CondensationSettings
+from langchain_tiered_memory.summaries.tree import condense
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, in_parts, summarising_model
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of, store_of, summaries_of, turn
@@ -510,10 +510,12 @@ def test_a_view_in_the_foreground_waits_for_the_model_as_it_did() -> None:
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
-def test_a_view_in_the_foreground_shows_at_once_what_the_model_writes_up_to_its_border(call_style: CallStyle) -> None:
+def test_a_view_in_the_foreground_shows_at_once_what_the_model_writes_up_to_its_border(
+    call_style: CallStyle, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What rules wrote of a chunk that ends behind what was foreseen would be written later, and the view made anew."""
-    alone = {"condensation": CondensationSettings(batch_tokens=600)}  # no call takes what follows besides
-    with lazy_memory(summarising_model(), settings=quick_settings().model_copy(update=alone)) as memory:
+    monkeypatch.setattr(condense, "FILL", 2)  # no call takes much of what follows besides
+    with lazy_memory(summarising_model()) as memory:
         session = memory.session("s")
         for number in range(40):
             told(call_style, session.add_messages, turn(number))

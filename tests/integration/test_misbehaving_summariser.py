@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.extensions import CondensationHook
-from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, StrategySettings
+from langchain_tiered_memory.settings import CondensationSettings, LevelSettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason
 from tests.call_styles import CALL_STYLES, CallStyle, told
@@ -115,10 +115,9 @@ def whole(summary: str) -> str:
 
 def handoffs(*, deadline: float = 30.0, eager: bool = False, calls: int = 30) -> Settings:
     """Level 1 as a handoff, so that half of its sections is a fault."""
-    settings = quick_settings(levels=LEVELS, deadline_seconds=deadline)
-    condensation = CondensationSettings(
-        strategies=StrategySettings(level_1="handoff"), max_calls_per_minute=calls, eager=eager
-    )
+    levels = (LEVELS[0].model_copy(update={"strategy": "handoff"}), *LEVELS[1:])
+    settings = quick_settings(levels=levels, deadline_seconds=deadline)
+    condensation = CondensationSettings(max_calls_per_minute=calls, eager=eager)
     return settings.model_copy(update={"condensation": condensation})
 
 

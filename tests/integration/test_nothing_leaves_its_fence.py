@@ -212,6 +212,6 @@ def test_pointers_and_quotes_of_an_entry_with_an_odd_id_stay_in_their_place() ->
         f"<{RECALL_TAG}>{pointer_to(entry, expands=True)}</{RECALL_TAG}>",
         quote(entry),
         pins_block([(entry, entry.text)], [entry], expands=True),
-        recall_block([Quoted(entry=entry, passages=("word",))], sitting_gap_seconds=60.0, expands=True),
+        recall_block([Quoted(entry=entry, passages=("word",))], expands=True),
     ):
         assert_inside(text)

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.settings import GuardSettings, RoomSettings, Settings
+from langchain_tiered_memory.settings import RoomSettings, Settings
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings
@@ -123,10 +123,3 @@ def test_settings_have_names_and_can_be_changed() -> None:
 def test_another_name_is_a_typed_error_that_names_them_all(name: str) -> None:
     with pytest.raises(SettingsError, match="'economy' or 'balanced'"):
         Settings.named(name)  # type: ignore[arg-type]
-
-
-def test_who_had_masks_off_has_them_off() -> None:
-    with pytest.warns(FutureWarning, match="masks_outputs") as warned:
-        settings = GuardSettings.model_validate({"masks": {"enabled": False}})
-    assert warned[0].filename == __file__, "it points at the line of the caller, not into pydantic"
-    assert not settings.masks_outputs

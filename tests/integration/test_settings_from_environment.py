@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from langchain_tiered_memory import Settings, SettingsError, TieredMemory
-from langchain_tiered_memory.settings import ContextSettings, settings_from_environment
+from langchain_tiered_memory.settings import (
+    ContextSettings,
+    GuardSettings,
+    LevelSettings,
+    RecallSettings,
+    TierSettings,
+    TreeSettings,
+    ValidationSettings,
+    settings_from_environment,
+)
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.settings.base import Frozen
 
 
 def test_a_memory_that_is_given_no_settings_takes_them_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,6 +42,44 @@ def test_settings_that_are_passed_count_alone(monkeypatch: pytest.MonkeyPatch) -
     with TieredMemory.open(embeddings=None, settings=Settings(context=ContextSettings(max_tokens=900))) as memory:
         memory.session("s").add_messages(["The crane is yellow."])
         assert memory.session("s").context().max_tokens == 900
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [
+        (ContextSettings, "goal_share"),
+        (GuardSettings, "masks"),
+        (RecallSettings, "quota_messages"),
+        (TierSettings, "roots"),
+        (TreeSettings, "higher"),
+        (ValidationSettings, "least_grounded"),
+    ],
+)
+def test_a_setting_that_went_is_refused_by_name(group: type[Frozen], name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{group.__name__}: there is no {name!r}: (did you mean|known are)"):
+        group(**{name: 1})
+
+
+@given(st.integers(1, 6), st.integers(1, 12))
+def test_levels_that_are_not_named_are_as_by_default_and_the_last_stands_for_all_above(named: int, level: int) -> None:
+    given_levels = tuple(
+        LevelSettings(messages=9, sources=2 + at, strategy="concise", target_ratio=0.5, max_tokens=99)
+        for at in range(named)
+    )
+    found, usual = TreeSettings(levels=given_levels).level(level), TreeSettings()
+    if level <= named:
+        assert found == given_levels[level - 1]
+    elif level <= 3:
+        assert found == usual.levels[level - 1]
+    else:
+        last = given_levels[-1] if named >= 3 else usual.levels[-1]
+        assert (found.messages, found.sources) == (None, last.sources)
+
+
+def test_the_last_quota_counts_for_every_level_above() -> None:
+    assert [RecallSettings().quota(level) for level in range(6)] == [10, 5, 3, 1, 1, 1]
+    with pytest.raises(SettingsError, match="quotas"):
+        RecallSettings(quotas=())
 
 
 def test_without_such_variables_there_are_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:

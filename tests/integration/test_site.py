@@ -74,9 +74,9 @@ def test_every_setting_is_in_the_reference_with_its_unit_default_and_bounds(site
     said = text_of(site / "settings.html")
     assert [name for name in fields_of(Settings) if name not in said] == []
     page = (site / "settings.html").read_text(encoding="utf-8")
-    row = page.partition("<code>goal_share</code>")[2].partition("</tr>")[0]
+    row = page.partition("<code>talk_recall_share</code>")[2].partition("</tr>")[0]
     cells = re.findall(r"<td[^>]*>(.*?)</td>", row)
-    assert [re.sub(r"<[^>]+>", "", one) for one in cells[:3]] == ["share of 1", "0.1", "at least 0, at most 1"]
+    assert [re.sub(r"<[^>]+>", "", one) for one in cells[:3]] == ["share of 1", "0.25", "at least 0, at most 1"]
 
 
 def test_every_command_and_every_public_name_is_in_the_reference(site: Path) -> None:

@@ -292,7 +292,7 @@ def test_beside_work_on_files_recall_is_given_what_was_found(call_style: CallSty
         inputs = read_inputs(runtime, "s", request)
         assert "files" in inputs.mode
         room = inputs.policy.recall
-        assert 0 < room <= runtime.settings.files.recall_share * BUDGET if found else room == 0
+        assert 0 < room <= NUMBERS.recall_at_work_share * BUDGET if found else room == 0
         assert bool(recalled(told(call_style, session.context, max_tokens=BUDGET))) is found
 
 

@@ -134,8 +134,8 @@ def test_where_nobody_else_writes_an_unsound_text_stands_as_degraded_and_is_aske
 
 
 @both
-def test_a_least_score_of_zero_takes_any_text(call_style: CallStyle) -> None:
-    validation = ValidationSettings(least_grounded=0, least_covered=0, mark_unsourced=False, audit=False)
+def test_without_the_rule_of_soundness_any_text_is_taken(call_style: CallStyle) -> None:
+    validation = ValidationSettings(rules=("size", "emptiness"), audit=False)
     settings = quick_settings().model_copy(update={"condensation": CondensationSettings(validation=validation)})
     clock = FrozenClock()
     with open_memory(

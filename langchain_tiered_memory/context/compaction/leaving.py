@@ -43,6 +43,8 @@ _LINE_TOKENS = 32
 """A line that names what was left out."""
 _REPEATS = 3
 """Times that a window is slid on, because the lines for what left take room themselves."""
+_HALF = 0.5
+"""Of the messages that may go, what the window `half` drops at once, as its name says."""
 _FINISHED_TASKS = 8
 _TOUCHED_FILES = 100
 
@@ -68,9 +70,9 @@ def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[Ren
         for spared in (critical, frozenset[int]()) if critical else (critical,):
             rest = [group for group in groups if group.first_seq not in going]
             keep = chosen.keep_last if chosen.window == "last" else None
-            begins, stays, share = rendered.plan.border == 0, required | spared, chosen.drop_share
+            begins, stays = rendered.plan.border == 0, required | spared
             going |= {
-                *out_of_window(rest, must_stay=stays, room_tokens=room, share=share, keep=keep, keeps_first=begins)
+                *out_of_window(rest, must_stay=stays, room_tokens=room, share=_HALF, keep=keep, keeps_first=begins)
             }
             if _tokens(groups, without=going) <= room:
                 break
@@ -213,7 +215,7 @@ def pruning_plan(
         must_stay=_staying(inputs, groups, target=target, since=rendered.plan.since),
     )
     room = max(_pruning_room(rendered, target), 0)
-    return tuple(prune(items, target_tokens=room, settings=runtime.settings.guard).items())
+    return tuple(prune(items, target_tokens=room).items())
 
 
 def _staying(inputs: Inputs, groups: Sequence[Group], *, target: int, since: int) -> frozenset[int]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from langchain_tiered_memory.settings import GuardSettings
     from langchain_tiered_memory.types.records import Entry
 
 Category: TypeAlias = Literal["current_task", "recent_history", "old_history", "system", "examples"]
@@ -50,6 +49,10 @@ KIND_POINTS: dict[ContentKind, int] = {
 }
 POINTS_PER_REFERENCE = 2
 MOST_REFERENCE_POINTS = 10
+SCORE_THRESHOLD = 30
+"""Points up to which an undecided item leaves first: what is older than an hour and not of this task."""
+_SCORE_STEP = 5
+"""Points by which the threshold is raised while the context is too large: fewer would name the same items anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +184,7 @@ def verdict(item: PruneItem) -> Verdict:  # noqa: PLR0911 - a line per branch
             assert_never(item.category)
 
 
-def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSettings) -> dict[int, str]:
+def prune(items: Sequence[PruneItem], *, target_tokens: int) -> dict[int, str]:
     """Choose what leaves a context so that the rest takes at most `target_tokens`.
 
     Deterministic: of equal scores, the older item goes first. Monotone: what a target keeps, a larger one keeps too.
@@ -197,14 +200,14 @@ def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSett
         (item for item in items if verdicts[item.key] != "always_keep"),
         key=lambda item: (_RANK[verdicts[item.key]], -item.priority, scores[item.key], -item.age_minutes, item.key),
     )
-    threshold = settings.score_threshold
+    threshold = SCORE_THRESHOLD
     dropped: dict[int, str] = {}
     for item in leaving:
         if left <= target_tokens and verdicts[item.key] != "always_prune":
             break
         points = scores[item.key]
         if _RANK[verdicts[item.key]] > 1 and points > threshold:  # it rises by whole steps
-            threshold -= (threshold - points) // settings.score_step * settings.score_step
+            threshold -= (threshold - points) // _SCORE_STEP * _SCORE_STEP
         left -= item.tokens
         dropped[item.key] = _reason(item, verdicts[item.key], points, threshold)
     return dropped

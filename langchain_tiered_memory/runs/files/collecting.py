@@ -35,7 +35,7 @@ def compress_warm(runtime: Runtime, ref: SessionRef) -> CollectionReport:
     loose = runtime.store.kept_files.loosely_packed(ref, most=_MOST_PACKED)
     freed = 0
     if loose:
-        better, dictionary = densely(loose, most_dictionary_bytes=runtime.settings.tiers.dictionary_bytes)
+        better, dictionary = densely(loose)
         freed = runtime.store.kept_files.write_packed(ref, better, dictionary)
     return CollectionReport(reason="compress_warm", freed_bytes=freed)
 

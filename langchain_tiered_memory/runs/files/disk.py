@@ -171,7 +171,7 @@ class Disk:
             msg = f"{path!r} cannot be opened: {_reason(error)}"
             raise FileRefusedError(msg) from error
         if found is None:
-            where = ", ".join(map(str, folders)) or "none is named: give the run roots, or set tiers.roots"
+            where = ", ".join(map(str, folders)) or "none is named: give the run roots, or set files.roots"
             msg = f"{path!r} is outside of the folders that this run may read ({where})"
             raise FileRefusedError(msg)
         if found.path in folders:

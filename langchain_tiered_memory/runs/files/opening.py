@@ -37,7 +37,7 @@ def roots_of(runtime: Runtime, roots: FilePaths | None) -> tuple[str, ...]:
     """Folders that a run may read: its own, else those of the settings."""
     if roots is not None:
         return as_paths(roots)
-    return runtime.settings.tiers.roots or runtime.settings.checkpoints.roots
+    return runtime.settings.files.roots
 
 
 def open_file(

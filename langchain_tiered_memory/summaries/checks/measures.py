@@ -152,7 +152,10 @@ class BuiltInValidator:
 def built_in_validators(
     settings: ValidationSettings, *, count_text: Callable[[str], int], embed: Embed
 ) -> list[CondensationValidator]:
-    """Those that the settings name. A least share or cosine of 0 takes anything, and measures nothing."""
+    """Those that the settings name. A least share or cosine of 0 takes anything, and measures nothing.
+
+    Soundness is not among them: it is judged before the audit.
+    """
 
     def size(job: CondenseJob, text: str) -> Verdict:
         tokens = count_text(without_instead(text))  # ids in marks are ours
@@ -186,7 +189,7 @@ def built_in_validators(
         "identifiers": (FailureReason.VALIDATOR_REJECTED, kept),
         "meaning": (FailureReason.VALIDATOR_REJECTED, meaning),
     }
-    return [BuiltInValidator(rule, *known[rule]) for rule in settings.rules]
+    return [BuiltInValidator(rule, *known[rule]) for rule in settings.rules if rule in known]
 
 
 def _verdict(issue: str, *, holds: bool, **score: float) -> Verdict:

@@ -36,6 +36,10 @@ _SMALL_TALK_BONUS = 2.0
 """Small talk is told in other words more than anything else: a text that shares half as many is as sound."""
 _LEAST_JUDGED = 8
 """A text with fewer terms of its own is not judged against small talk."""
+_LEAST_GROUNDED = 0.4
+"""Of a text's terms, what must stand in its sources: what has fewer is about something else."""
+_LEAST_COVERED = 0.06
+"""Of the sources' terms (of 300, or of the tokens asked for, where they are more), what a text must state."""
 _FEW_TERMS, _MORE_WITH_EACH_DOUBLING, _MOST_GROUNDED = 250, 0.1, 0.75
 """Of sources with more distinct terms, any text on earth shares more: more is asked for, up to a bound."""
 _NOTHING = frozenset({"none", "nothing", "n", "a", "na"})
@@ -128,21 +132,21 @@ def shares(text: str, stretches: Iterable[Sequence[str]]) -> list[float] | None:
     return [len(stated & told) / len(stated) for told in found]
 
 
-def unsound(found: Soundness, *, least_grounded: float, least_covered: float) -> Unsound | None:
-    """Which measure a text fails, if any; a least score of 0 takes whatever it measures.
+def unsound(found: Soundness) -> Unsound | None:
+    """Which measure a text fails, if any.
 
     A share of a few terms is known only roughly: it fails where it lies below by more than a share of so many varies by
     chance (its standard deviation).
     """
     doublings = max(0.0, math.log2(max(found.terms, 1) / _FEW_TERMS))
-    more = max(0.0, min(_MORE_WITH_EACH_DOUBLING * doublings, _MOST_GROUNDED - least_grounded))
-    asked = least_grounded + more if least_grounded else 0.0
+    more = max(0.0, min(_MORE_WITH_EACH_DOUBLING * doublings, _MOST_GROUNDED - _LEAST_GROUNDED))
+    asked = _LEAST_GROUNDED + more
     varies = math.sqrt(asked * (1.0 - asked) / found.stated) if found.stated and found.grounded else 0.0
     if found.grounded < asked - varies:
         return "ungrounded"
-    if found.covered < least_covered:
+    if found.covered < _LEAST_COVERED:
         return "says too little"
-    return "one source" if found.from_one_source and least_covered else None
+    return "one source" if found.from_one_source else None
 
 
 _NOT_JUDGED = Soundness(grounded=1.0, covered=1.0, from_one_source=False)

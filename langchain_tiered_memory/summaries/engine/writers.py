@@ -40,6 +40,9 @@ _MAX_KEPT = 256
 """Answers kept for jobs that wait; the oldest go first, and are asked for again."""
 
 MINUTE_SECONDS = 60.0
+_OPEN_SECONDS = 60.0
+"""For which a model is left alone after failures in a row: providers mostly count by the minute. It doubles with each
+further failure, up to `max_open_seconds`."""
 
 
 class Meter:
@@ -333,8 +336,7 @@ class Writers:
         if settings.max_calls_per_minute != self._settings.max_calls_per_minute:
             self._meter = Meter(settings.max_calls_per_minute, self._tally)
         with self._lock:
-            bounds = (settings.breaker_failures, settings.breaker_seconds)
-            if bounds != (self._settings.breaker_failures, self._settings.breaker_seconds):
+            if settings.breaker_failures != self._settings.breaker_failures:
                 self._breakers.clear()
             self._settings = settings
 
@@ -417,7 +419,7 @@ class Writers:
             if found is None:
                 found = self._breakers[plugin.name] = CircuitBreaker(
                     failures=self._settings.breaker_failures,
-                    seconds=self._settings.breaker_seconds,
+                    seconds=_OPEN_SECONDS,
                     max_seconds=self._max_open_seconds,
                 )
             return found

@@ -59,14 +59,13 @@ def due_entries(
     *,
     more: bool,
     idle_seconds: float | None = None,
-    by_task: bool = True,
     now: float | None = None,
 ) -> tuple[int, ...] | None:
     """The first chunk of messages that level 1 is due for, by their numbers; `None` when no trigger holds yet.
 
     `waiting` are the oldest messages of one track without a summary, in order; with `more`, further ones wait behind
     these. A pause of `idle_seconds` between the messages' own times ends a chunk of two messages or more, and so does
-    the end of a task with `by_task`. `now` is for a pause that still lasts; `None` leaves it open until somebody speaks
+    the end of a task. `now` is for a pause that still lasts; `None` leaves it open until somebody speaks
     again. A chunk never has a message whose calls wait for their results, such as one that a person has yet to approve.
     """
     groups = _groups(waiting)
@@ -85,7 +84,7 @@ def due_entries(
                 sum(entry.tokens for entry in taken), level.tokens
             )
             is_due = is_due or _waited(taken, taken[-1].at, level)
-        if by_task and len(taken) >= MIN_ENTRIES_BY_TIME:
+        if len(taken) >= MIN_ENTRIES_BY_TIME:
             is_due = is_due or any(entry.ends_task for entry in group)
         if is_due:
             return tuple(entry.seq for entry in taken)
@@ -251,12 +250,10 @@ def _plan_level_1(runtime: Runtime, ref: SessionRef, track: str) -> SummaryPlan 
             chosen,
             more=more,
             idle_seconds=runtime.settings.tree.idle_seconds,
-            by_task=runtime.settings.tree.on_finished_task,
             now=runtime.now(),
         )
         if due is not None:
-            strategy = runtime.settings.condensation.strategies.level_1 or chosen.strategy
-            return SummaryPlan(id=uuid.uuid4().hex, level=1, strategy=strategy, track=track, source_seqs=due)
+            return SummaryPlan(id=uuid.uuid4().hex, level=1, strategy=chosen.strategy, track=track, source_seqs=due)
         if not more:
             return None
         limit *= 2
@@ -407,7 +404,7 @@ def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:
 def _side_by_side(runtime: Runtime, ref: SessionRef, first: Summary, *, now: float) -> list[Summary]:
     """`first` and what follows it on its level: all that is wanted, then up to the fill, as far as a call has room."""
     eager = runtime.settings.condensation.eager
-    room = min(runtime.settings.condensation.batch_tokens, runtime.condenser.room()) - _INSTRUCTION_TOKENS
+    room = runtime.condenser.room() - _INSTRUCTION_TOKENS
     found = runtime.store.tree.by_rules_from(
         ref, level=first.level, track=first.track or "", first_seq=first.first_seq, now=now, limit=4 * MOST
     )

@@ -53,7 +53,11 @@ _FACTS_BESIDE = 500
 """Of the facts below a summary of a higher level, how many of the weightiest its writer is told and judged by."""
 _MAX_DOUBLINGS = 30
 _LEAST_WAIT_SECONDS = 1.0
-"""Before a summary is looked at again, whatever the settings say: the same moment would bring the same failure."""
+"""Before a summary is looked at again, whatever is asked for: the same moment would bring the same failure."""
+_FIRST_WAIT_SECONDS = 5.0
+"""After the first failed attempt; twice as long after each further one."""
+_LONGEST_WAIT_SECONDS = 3600.0
+"""Between attempts and between remakes of a degraded summary: a model that came back is used within the hour."""
 
 LOOKED_AT = 1_000
 """Statements that are compared with the messages, the newest: what is changed or done is mostly recent."""
@@ -99,8 +103,7 @@ def read_work(runtime: Runtime, ref: SessionRef, summary: Summary) -> Work | Non
     if len(sources) < len(summary.sources):
         missing = len(summary.sources) - len(sources)
         error = CondensationError(f"{missing} of the {len(summary.sources)} things that it covers cannot be read")
-        wait = max(runtime.settings.tree.max_backoff_seconds, _LEAST_WAIT_SECONDS)
-        put_off(runtime, ref, summary, error, wait_seconds=wait)
+        put_off(runtime, ref, summary, error, wait_seconds=_LONGEST_WAIT_SECONDS)
         return None
     job = _job(runtime, ref, summary, sources=sources, facts=facts, participants=participants)
     return Work(summary=summary, job=job, facts=tuple(facts), entries=tuple(entries), from_tools=from_tools)
@@ -143,7 +146,7 @@ def commit(
     written = replace(_written(runtime, work.job, condensed), from_tools=work.from_tools, beside=beside)
     if condensed.degraded:
         _tell_stand_in(runtime, ref, summary, condensed.model, error=condensed.error, cause=condensed.reason)
-        written = replace(written, retry_at=runtime.now() + _wait_seconds(runtime, summary))
+        written = replace(written, retry_at=runtime.now() + _wait_seconds(summary))
     if summary.level == 1:
         found = facts_from(written.text, work.entries, work.facts, by_rules=is_read_by_rules(written))
         written = replace(written, facts=found)
@@ -174,7 +177,7 @@ def put_off(
 ) -> None:
     """Give the lease back until another attempt. A wait for somebody else's minute or recovery counts as none."""
     if wait_seconds is None:
-        wait_seconds = _wait_seconds(runtime, summary)
+        wait_seconds = _wait_seconds(summary)
     is_attempt = error.retry_after_seconds is None
     # A view wants it from a model, which failed as often as it may: what rules wrote stands in for it.
     degrades = summary.by_rules and is_attempt and summary.attempts >= runtime.settings.tree.attempts
@@ -217,11 +220,10 @@ def _tell_stand_in(
     )
 
 
-def _wait_seconds(runtime: Runtime, summary: Summary) -> float:
+def _wait_seconds(summary: Summary) -> float:
     """Before the next attempt."""
-    settings = runtime.settings.tree
-    doubled: float = settings.backoff_seconds * 2.0 ** min(max(summary.attempts - 1, 0), _MAX_DOUBLINGS)
-    return max(min(doubled, settings.max_backoff_seconds), _LEAST_WAIT_SECONDS)
+    doubled: float = _FIRST_WAIT_SECONDS * 2.0 ** min(max(summary.attempts - 1, 0), _MAX_DOUBLINGS)
+    return min(doubled, _LONGEST_WAIT_SECONDS)
 
 
 def _entry_sources(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) -> tuple[SourceText, ...]:
@@ -337,7 +339,7 @@ def _written(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> Writte
         kept_identifiers=kept_share(texts, text),
         information_loss=information_loss(texts, text),
         source_digest=sources_digest([(source.id, source.text) for source in job.sources]),
-        passages=passage_drafts(text, max_words=runtime.settings.recall.passage_words),
+        passages=passage_drafts(text),
         degraded=condensed.degraded,
         by_rules=condensed.by_rules,
         error=condensed.error,

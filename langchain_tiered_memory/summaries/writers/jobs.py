@@ -105,12 +105,11 @@ class CondenseJob:
         return (*self.participants, *title, *said, *(fact.text for fact in self.facts), *kept)
 
     def unsound(self, text: str, settings: ValidationSettings) -> Unsound | None:
-        """Return why `text` cannot stand for the sources, by the least scores of `settings`, or `None` if it can.
+        """Return why `text` cannot stand for the sources, or `None` if it can, or nobody asks.
 
         Messages in which rules find nothing in particular may be told in a line, as the prompt asks.
         """
-        least_grounded, least_covered = settings.least_grounded, settings.least_covered
-        if not settings.enabled or not (least_grounded or least_covered):
+        if not settings.enabled or "soundness" not in settings.rules:
             return None
         texts = [source.text for source in self.sources]
         found = soundness(
@@ -121,7 +120,7 @@ class CondenseJob:
             are_messages=self.level == 1,
             say_little=self.level == 1 and self._is_talk(texts),
         )
-        return unsound(found, least_grounded=least_grounded, least_covered=least_covered)
+        return unsound(found)
 
     def _is_talk(self, texts: Sequence[str]) -> bool:
         """Whether rules find nothing in particular in these messages, and small talk among them."""

@@ -124,11 +124,9 @@ class Finish:
         ids = [fact.id for fact in job.kept]
         own = without_instead(written.text.strip(), ids, meant=partial(may_replace, job.kept))
         text, notes = own, written.notes
-        found = None
-        if self.settings.validation.mark_unsourced:
-            times = (job.first_at, job.last_at, *(source.at for source in job.sources))
-            beside = [source.text for source in job.beside]
-            found = evidence([source.text for source in job.sources], times, job.known, beside)
+        times = (job.first_at, job.last_at, *(source.at for source in job.sources))
+        beside = [source.text for source in job.beside]
+        found = evidence([source.text for source in job.sources], times, job.known, beside)
         if found is not None:
             text, strange = marked(text, found)
             if strange:
@@ -158,7 +156,6 @@ class Finish:
             text, notes, tokens = cut.text, (*notes, "cut"), cap
             written = replace(written, cut_lines=written.cut_lines + cut.lines)
         if self.settings.validation.audit and _says_something(text) and tokens <= cap:
-            share = self.settings.validation.audit_share
             worded = own_tokens is not None
             stated = worded and has_statements(text)
             if stated and job.level == 1:
@@ -168,7 +165,6 @@ class Finish:
                 job,
                 max_tokens=cap,
                 count_text=self.count_text,
-                share=share,
                 decided=worded and (job.level > 1 or bool(job.kept) or written.marks or is_kept(text)),
                 in_statements=stated,
             )
@@ -190,6 +186,8 @@ def _says_something(text: str) -> bool:
     return any(char.isalnum() for char in text)
 
 
+_AUDIT_SHARE = 0.25
+"""Of a summary's size, what the audit may append where its text leaves room."""
 _MAX_CHARS = 400_000  # of all sources together that are looked at
 _MOST = 12
 _BEGINNING_CHARS = 40  # of a statement, by which it is found where it was said
@@ -209,7 +207,7 @@ def audited(
     *,
     max_tokens: int,
     count_text: Callable[[str], int],
-    share: float,
+    share: float = _AUDIT_SHARE,
     decided: bool = False,
     in_statements: bool = False,
 ) -> str:

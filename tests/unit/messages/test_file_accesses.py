@@ -246,7 +246,6 @@ def test_a_draft_carries_its_files_where_they_are_asked_for() -> None:
             track="main",
             kind=None,
             task=None,
-            passage_words=100,
             files=files,
         )
         return [touch.path for touch in incoming.touches]

@@ -17,6 +17,7 @@ from sqlalchemy import delete, update
 
 from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.messages.codec import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of
+from langchain_tiered_memory.runs import checkpoints
 from langchain_tiered_memory.runs.checkpoints import checkpoint, last_sound, restore
 from langchain_tiered_memory.settings import CheckpointSettings, FileSettings
 from langchain_tiered_memory.sql import schema
@@ -42,8 +43,8 @@ def messages_of(conversation: Sequence[dict[str, Any]]) -> list[BaseMessage]:
     return messages_from_dict([from_plain(one) for one in conversation])
 
 
-def memory_with(where: Path | None = None, **checkpoints: Any) -> TieredMemory:
-    changes = {"checkpoints": CheckpointSettings(**checkpoints), "files": FileSettings(ignore=())}
+def memory_with(where: Path | None = None, *, roots: tuple[str, ...] = (), **checkpoints: Any) -> TieredMemory:
+    changes = {"checkpoints": CheckpointSettings(**checkpoints), "files": FileSettings(ignore=(), roots=roots)}
     settings = quick_settings().model_copy(update=changes)
     return open_memory(where, settings=settings, clock=ticking())
 
@@ -206,8 +207,9 @@ def test_files_within_the_allowed_folders_are_summed_and_no_others(call_style: C
     assert {unread[one] for one in ("link", "../outside/secret", "/etc/hostname")} == {"outside the allowed folders"}
 
 
-def test_only_so_many_files_are_summed_the_latest_first(tmp_path: Path) -> None:
-    with memory_with(roots=(str(tmp_path),), max_files=2) as memory:
+def test_only_so_many_files_are_summed_the_latest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "_SUMMED_FILES", 2)
+    with memory_with(roots=(str(tmp_path),)) as memory:
         for number in range(4):
             (tmp_path / f"f{number}").write_text(str(number))
             memory.session("s").add_messages(reads(f"f{number}", number))

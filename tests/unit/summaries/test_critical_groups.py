@@ -17,7 +17,6 @@ def grouped(*messages: BaseMessage) -> list[Group]:
     drafts = [
         draft_of(
             message, counter=EstimatingCounter(), message_id=f"m{n}", at=float(n), track="main", kind=None, task=None,
-            passage_words=100,
         )[0].draft
         for n, message in enumerate(messages, 1)
     ]  # fmt: skip

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.context.compaction.pruning import (
+    SCORE_THRESHOLD,
     Bond,
     Category,
     ContentKind,
@@ -16,9 +17,6 @@ from langchain_tiered_memory.context.compaction.pruning import (
     score,
     verdict,
 )
-from langchain_tiered_memory.settings import GuardSettings
-
-SETTINGS = GuardSettings()
 
 
 def item(
@@ -63,11 +61,11 @@ class Pruned:
     def threshold(self) -> int:
         """Up to which score it went, as the last reason says."""
         named = [found[1] for reason in self.dropped.values() if (found := re.search(r"not above (\d+)", reason))]
-        return int(named[-1]) if named else SETTINGS.score_threshold
+        return int(named[-1]) if named else SCORE_THRESHOLD
 
 
-def pruned(items: list[PruneItem], target: int, settings: GuardSettings = SETTINGS) -> Pruned:
-    dropped = prune(items, target_tokens=target, settings=settings)
+def pruned(items: list[PruneItem], target: int) -> Pruned:
+    dropped = prune(items, target_tokens=target)
     kept = [one for one in items if one.key not in dropped]
     fits = sum(one.tokens for one in kept) <= target
     return Pruned(kept=tuple(one.key for one in kept), dropped=dropped, fits=fits)
@@ -190,7 +188,6 @@ def test_the_threshold_rises_in_steps_past_the_last_score_that_went() -> None:
     assert pruned(items, 200).threshold == 30
     assert pruned(items, 100).threshold == 40
     assert pruned(items, 99).threshold == 70
-    assert pruned(items, 99, GuardSettings(score_threshold=35, score_step=10)).threshold == 75
 
 
 def test_of_equal_scores_the_older_goes() -> None:

@@ -60,7 +60,6 @@ class Story:
                 track="main",
                 kind=about["kind"],
                 task=about["task"],
-                passage_words=100,
             )[0].draft
             for number, (message, about) in enumerate(self._said)
         ]

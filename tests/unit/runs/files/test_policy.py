@@ -218,11 +218,6 @@ def test_a_cleanup_that_would_leave_more_than_a_tier_holds_is_no_rule() -> None:
         TierSettings(strategies=("demote_unused", "demote_unused"))
 
 
-def test_settings_that_went_are_told_of_and_left_out() -> None:
-    with pytest.warns(FutureWarning, match="companions is not used any more, .*nothing beside it"):
-        assert TierSettings(companions=6, recent_tasks=5) == TierSettings()  # type: ignore[call-arg]
-
-
 PATHS = st.sampled_from("abcdefghijkl")
 EVENTS = st.lists(
     st.one_of(

@@ -28,7 +28,7 @@ GERMAN = (
 
 def fault(text: str, sources: tuple[str, ...] = SOURCES, *, target_tokens: int = 120) -> str | None:
     found = soundness(text, sources, ("Tamsin", "Bram"), target_tokens=target_tokens)
-    return unsound(found, least_grounded=0.4, least_covered=0.06)
+    return unsound(found)
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,13 @@ def fault(text: str, sources: tuple[str, ...] = SOURCES, *, target_tokens: int =
         ("Die Mannschaft hat den Kran geprüft und alle Schrauben im Lager gefunden.", "ungrounded"),
         ("## Overview\n\n## Key points\n\n## Decisions\nNone.\n", "ungrounded"),
         ("The user asked a question and the assistant answered it.", "ungrounded"),
-        ("They talked about the budget", "says too little"),
+        ("They talked about the budget again", "says too little"),
         (SOURCES[0], "one source"),
     ],
 )
 def test_what_has_nothing_to_do_with_its_sources_is_unsound(text: str, expected: str) -> None:
-    least = 0.06 if expected != "says too little" else 0.1
     found = soundness(text, SOURCES, target_tokens=120)
-    assert unsound(found, least_grounded=0.4, least_covered=least) == expected
+    assert unsound(found) == expected
 
 
 @pytest.mark.parametrize(
@@ -98,13 +97,8 @@ def test_of_a_line_with_few_terms_a_few_other_words_decide_nothing() -> None:
     strange = "- The user grows tomatoes on the balcony and asks which fertiliser keeps the leaves green in summer."
     found = soundness(honest, SAID_IN_PASSING, are_messages=True, target_tokens=40)
     assert found.grounded < 0.4
-    assert unsound(found, least_grounded=0.4, least_covered=0.06) is None
+    assert unsound(found) is None
     assert fault(strange, SAID_IN_PASSING, target_tokens=40) == "ungrounded"
-
-
-def test_a_score_of_zero_takes_anything() -> None:
-    found = soundness(LOREM, SOURCES)
-    assert unsound(found, least_grounded=0, least_covered=0) is None
 
 
 def test_a_single_message_that_says_nearly_everything_may_be_repeated() -> None:
@@ -124,10 +118,10 @@ def test_a_long_listing_among_few_messages_may_be_told_in_a_line() -> None:
     told = "The user asked what the folder contains. It was listed: 120 Python modules."
     as_messages = soundness(told, sources, are_messages=True)
     as_summaries = soundness(told, sources)
-    assert unsound(as_messages, least_grounded=0.4, least_covered=0.06) is None
-    assert unsound(as_summaries, least_grounded=0.4, least_covered=0.06) == "says too little"
+    assert unsound(as_messages) is None
+    assert unsound(as_summaries) == "says too little"
     half = soundness("What is in", sources, are_messages=True)
-    assert unsound(half, least_grounded=0.4, least_covered=0.06) is not None
+    assert unsound(half) is not None
 
 
 def test_messages_in_which_nothing_in_particular_is_said_may_be_told_in_a_line() -> None:

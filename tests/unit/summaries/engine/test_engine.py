@@ -95,7 +95,7 @@ def test_a_finished_summary_that_is_made_again_is_never_replaced_by_a_degraded_o
 
 def test_while_the_breaker_of_every_model_is_open_rules_write_at_once_and_no_model_is_called() -> None:
     first, second, clock = broken(), broken(), FrozenClock()
-    one = engine(first, second, clock=clock, attempts=99, breaker_failures=2, breaker_seconds=60)
+    one = engine(first, second, clock=clock, attempts=99, breaker_failures=2)
     for _ in range(2):
         reason_of(one)
     calls = first.calls + second.calls
@@ -109,9 +109,7 @@ def test_while_the_breaker_of_every_model_is_open_rules_write_at_once_and_no_mod
 
 def test_after_the_wait_one_trial_goes_to_the_model_and_closes_the_breaker() -> None:
     heard, clock = Heard(), FrozenClock()
-    one = engine(
-        answering(RuntimeError("x"), GOOD), clock=clock, heard=heard, attempts=1, breaker_failures=1, breaker_seconds=60
-    )
+    one = engine(answering(RuntimeError("x"), GOOD), clock=clock, heard=heard, attempts=1, breaker_failures=1)
     assert run(one.condense(job())).degraded
     clock.advance(60)
     assert not run(one.condense(job())).degraded
@@ -317,7 +315,7 @@ async def test_a_cancelled_call_gives_the_trial_back_and_stays_cancelled() -> No
             raise AssertionError
 
     model = Hanging(answers=[RuntimeError("x"), GOOD])
-    one = engine(model, clock=clock, attempts=1, breaker_failures=1, breaker_seconds=60)
+    one = engine(model, clock=clock, attempts=1, breaker_failures=1)
     assert (await arun(one.condense(job()))).degraded
     clock.advance(60)
     model.hangs = True

@@ -100,7 +100,7 @@ def test_what_is_not_asked_for_or_cannot_be_had_is_not_measured() -> None:
 
 def test_a_summary_about_something_else_is_not_taken_where_meaning_is_asked_for() -> None:
     far = "## Overview\nThe harbour master counted ferries, gulls and barrels of tar on a rainy morning."
-    loose = {"least_grounded": 0, "least_covered": 0, "audit": False, "mark_unsourced": False}
+    loose = {"rules": ("meaning",), "audit": False}
     for least, writer in ((0.0, "one"), (0.3, "two")):
         models = ScriptedModel(answers=[far]), ScriptedModel(answers=[GOOD])
         one = attached(
@@ -147,6 +147,6 @@ def test_an_engine_goes_by_other_settings_from_now_on() -> None:
 
 def test_configuring_leaves_an_engine_of_ones_own_with_what_it_was_given() -> None:
     one = attached(CondensationEngine.create_custom(quick(), [Plugin(says=lambda _: "8443 " * 15)]))
-    one.configure(quick(validation=ValidationSettings(least_kept_identifiers=1.0, least_grounded=0, least_covered=0)))
+    one.configure(quick(validation=ValidationSettings(least_kept_identifiers=1.0, rules=("identifiers",))))
     assert run(one.condense(job(max_tokens=400))).model == "mine"
     assert [plugin.name for plugin in one.plugins] == ["mine"]

@@ -49,12 +49,6 @@ def test_from_the_third_level_on_a_summary_is_of_one_size_whatever_it_stands_for
     assert target_and_cap(TreeSettings().level(level), source).max_tokens <= 400
 
 
-@pytest.mark.parametrize("name", ["facts_tokens", "facts_growth", "max_facts_tokens"])
-def test_a_setting_of_the_lists_of_facts_is_passed_over_with_a_warning(name: str) -> None:
-    with pytest.warns(FutureWarning, match=f"{name} is not used any more"):
-        assert TreeSettings(**{name: 3}) == TreeSettings()
-
-
 @given(st.integers(0, 100_000), st.floats(0.01, 1), st.integers(16, 5000), st.integers(0, 500))
 def test_neither_target_nor_cap_exceeds_the_source_or_the_level(
     source: int, ratio: float, most: int, least: int

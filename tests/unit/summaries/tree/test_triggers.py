@@ -191,7 +191,6 @@ def test_the_end_of_a_task_ends_the_chunk() -> None:
     due = due_entries(spoken(0, 1, 2, 3, ends=(3,)), IDLE, more=False)
     assert due == (1, 2, 3)
     assert due is not None
-    assert due_entries(spoken(0, 1, 2, 3, ends=(3,)), IDLE, more=False, by_task=False) is None
 
 
 def test_a_task_of_one_message_joins_what_follows() -> None:

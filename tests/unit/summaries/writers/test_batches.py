@@ -15,7 +15,7 @@ from langchain_tiered_memory.testing import ScriptedModel
 from langchain_tiered_memory.types.records import Spent
 from tests.growth import is_linear
 
-OFF = ValidationSettings(least_grounded=0, least_covered=0)
+OFF = ValidationSettings(rules=())
 
 
 def count(text: str) -> int:
