@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast, get_
 from pydantic import BaseModel, Field, PlainValidator, TypeAdapter, ValidationError, WrapValidator
 from pydantic_core import PydanticCustomError
 
-from langchain_tiered_memory.errors import ArgumentError, TieredMemoryError
+from langchain_tiered_memory.errors import SHOWN_CHARACTERS, ArgumentError, TieredMemoryError
 from langchain_tiered_memory.types.arguments import MOST, Such
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -32,10 +32,8 @@ Interface = TypeVar("Interface", bound=type)
 _ONE = (str, bytes, bytearray, memoryview, Mapping, BaseModel)
 """What can be iterated, and is one thing all the same."""
 _SEVERAL = (list, tuple, set, frozenset, Sequence, Iterable, Collection)
-_SHOWN_CHARACTERS = 80
-"""Of a value that cannot be taken: enough to recognise it."""
 _SHOWN = Repr()
-_SHOWN.maxstring = _SHOWN.maxother = _SHOWN_CHARACTERS
+_SHOWN.maxstring = _SHOWN.maxother = SHOWN_CHARACTERS
 
 
 def checked(error: type[TieredMemoryError] = ArgumentError) -> Callable[[Verb], Verb]:

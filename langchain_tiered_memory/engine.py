@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Fact, Hit, SessionRef
 
 _POLL_SECONDS = 0.01
-_LINES_REMEMBERED = 1000
 
 
 class Engine:
@@ -64,7 +63,7 @@ class Engine:
         works = runtime.settings.tree.background and not runtime.store.database.read_only
         self._worker = Worker(runtime) if works else None
         self._closed = False
-        self.sent = Remembered[tuple[str, str], int](_LINES_REMEMBERED)
+        self.sent = Remembered[tuple[str, str], int]()
         """Raw tokens of the last context given out for a (session, track): what the next answer's usage calibrates."""
         self.contexts = Remembered[str, deque[ContextSize]](SESSIONS)
         """Sizes of the last contexts, for the reports of runs."""

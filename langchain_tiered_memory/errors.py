@@ -38,7 +38,7 @@ def explain_validation(error: ValidationError, fields: str = "") -> str:
 def _explain_fault(fault: ErrorDetails, fields: str) -> str:
     place = ".".join(map(str, fault["loc"]))
     given = repr(fault.get("input"))
-    given = given if len(given) <= _SHOWN_CHARACTERS else f"{given[:_SHOWN_CHARACTERS]}..."
+    given = given if len(given) <= SHOWN_CHARACTERS else f"{given[:SHOWN_CHARACTERS]}..."
     if fault["type"] == "extra_forbidden":
         near = difflib.get_close_matches(place, fields.split(", "), n=1)
         known = f"did you mean {near[0]!r}?" if near else f"known are {fields}"
@@ -49,7 +49,7 @@ def _explain_fault(fault: ErrorDetails, fields: str) -> str:
     return f"{place} {said}, not {given}" if said.startswith("must") else f"{place}: {said}" if place else said
 
 
-_SHOWN_CHARACTERS = 80
+SHOWN_CHARACTERS = 80
 """Of a value that cannot be used: enough to recognise it."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
+from langchain_tiered_memory.messages.quoting import LEAST_TOKENS
 from langchain_tiered_memory.recall.filling import LONG_SHARE, Offer, PassageOffer, fill
 from langchain_tiered_memory.recall.finding import APART, asked, find, hit_of
 from langchain_tiered_memory.recall.questions import repeats
@@ -77,8 +78,6 @@ def _best(
 
 _PART_SHARE = 0.34
 """Of the room, that a part of one message may take."""
-_LEAST_TOKENS = 24
-"""Less of a message says nothing."""
 _SURELY_TOO_LONG = 2
 """Times the room: whatever counts the tokens, a message of so many does not fit."""
 
@@ -169,7 +168,7 @@ class Telling:
 
     def _part(self, hit: Hit, *, most: int) -> str:
         """The passage that answers, cut where it is long; empty where no room is left for it."""
-        if most < _LEAST_TOKENS:
+        if most < LEAST_TOKENS:
             return ""
         return self.of_quote(hit, head_and_tail(hit.passage, max_tokens=most, count=self.count, pointer="..."))
 

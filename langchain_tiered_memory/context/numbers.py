@@ -178,8 +178,6 @@ class Numbers:
     of its messages, and the user last."""
     folded_said_share: Annotated[float, Told("of the folded message", 0, 1, "chosen")] = 0.15
     """What a message with folded calls says beside them."""
-    facts_least_tokens: Annotated[int, Told("tokens", 10, 200, "chosen")] = 24
-    """Less room holds no fact beside the section's frame."""
     lead_requests: Annotated[int, Told("requests", 0, 20, "chosen")] = 2
     """Requests that a model has for writing before the view is condensed, at the growth of the last ones."""
     growth_requests: Annotated[int, Told("requests", 1, 100, "chosen")] = 8

@@ -113,7 +113,8 @@ def answered_before(inputs: Inputs, tail_from: int, *, since: int) -> int:
 _MOST = 64
 """Messages of each row of the matrix that are looked at behind those that stand already, the newest: a share holds no
 more."""
-_FINISHED_TASKS = 8
+FINISHED_TASKS, TOUCHED_FILES = 8, 100
+"""Of a run, the newest, by which messages are judged."""
 _ALWAYS = 1
 _LEAVES_FIRST = 4
 
@@ -133,7 +134,7 @@ def kept_by_kind(inputs: Inputs, previous: ViewPlan | None) -> tuple[int, ...]:
     if not entries:
         return ()
     current = store.runs.current_task(inputs.ref, inputs.track)
-    tasks = store.runs.tasks(inputs.ref, newest_finished=_FINISHED_TASKS) if current is not None else []
+    tasks = store.runs.tasks(inputs.ref, newest_finished=FINISHED_TASKS) if current is not None else []
     room = inputs.policy.of("pinned") - sum(one.tokens for one in inputs.required.pinned)
     chosen: list[Entry] = []
     for one in sorted(entries, key=lambda one: (_priority(one), -one.seq)):

@@ -20,12 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_REMEMBERED = 1000
-"""Views, summaries, and things said once."""
 _ROOMS = 8
 """Views whose room for notes is remembered: one that is small, or large, for once decides nothing."""
-_OF_A_SESSION = 4
-"""What is kept of one session's recall, at most, under names of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,20 +47,20 @@ class ViewCache:
     """Bounded maps, each behind a lock."""
 
     def __init__(self) -> None:
-        self.views = Remembered[tuple[int, str], ViewStanding](_REMEMBERED)
+        self.views = Remembered[tuple[int, str], ViewStanding]()
         """How views stood, by session and name."""
-        self.asides = Remembered[Hashable, Any](_REMEMBERED)
+        self.asides = Remembered[Hashable, Any]()
         """What requests had besides what was counted for them."""
-        self.wishes = Remembered[str, str](_REMEMBERED)
+        self.wishes = Remembered[str, str]()
         """Sessions with a view that needs what a model has yet to write, until somebody is told."""
-        self.reviewed = Remembered[tuple[int, str], int](_REMEMBERED)
+        self.reviewed = Remembered[tuple[int, str], int]()
         """The last message whose notes a model joined for room, by session and track."""
         self.writes_paused_until = float("-inf")
         """When on the monotonic clock to try again to write what is derived."""
-        self._said = Remembered[Hashable, None](_REMEMBERED)
-        self._rooms = Remembered[tuple[int, str], tuple[int, ...]](_REMEMBERED)
-        self._recalls = Remembered[tuple[int, str], tuple[Hashable, Any]](_OF_A_SESSION * _REMEMBERED)
-        self._forms = Remembered[str, tuple[Summary, Any]](_REMEMBERED)
+        self._said = Remembered[Hashable, None]()
+        self._rooms = Remembered[tuple[int, str], tuple[int, ...]]()
+        self._recalls = Remembered[tuple[int, str], tuple[Hashable, Any]]()
+        self._forms = Remembered[str, tuple[Summary, Any]]()
 
     def first_time(self, what: Hashable) -> bool:
         """Whether this was not said before; it is from now on."""

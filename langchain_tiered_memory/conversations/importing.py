@@ -20,7 +20,7 @@ from langchain_tiered_memory.reports import Progress
 from langchain_tiered_memory.types.arguments import FilePath, SessionId  # noqa: TC001
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry, utc
 
-_BATCH = 200
+BATCH = 200
 """Messages per write: what an interrupted import may have to repeat."""
 
 
@@ -96,8 +96,8 @@ def add_conversation(
     for (track, kind, task), run in groupby(conversation.turns, key=lambda turn: (turn.track, turn.kind, turn.task)):
         session = memory.session(session_id, track=track, title=conversation.title)
         turns = list(run)
-        for start in range(0, len(turns), _BATCH):
-            batch = turns[start : start + _BATCH]
+        for start in range(0, len(turns), BATCH):
+            batch = turns[start : start + BATCH]
             times = [turn.at for turn in batch if turn.at]
             at = times if len(times) == len(batch) else None
             session.add_messages([turn.message for turn in batch], at=at, kind=kind, task=task)

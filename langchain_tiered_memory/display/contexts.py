@@ -22,6 +22,7 @@ from langchain_tiered_memory.display.sheet import (
     plural,
     table,
 )
+from langchain_tiered_memory.text.fencing import ID_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 _MESSAGES_SHOWN = 60
 """Of a context's messages: the first few, and the last ones."""
 _FIRST = 5
-_ID = 12
 _STRETCHES = 60
 """Of a strip of zones."""
 
@@ -94,7 +94,7 @@ def left_out(found: Sequence[tuple[str, LeftOut]]) -> tuple[Block, ...]:
 
 def _briefly(what: str) -> str:
     """A span or a name, or as much of an id as `expand` and `pin` need to find it."""
-    return brief(what, 40) if "-" in what or " " in what else what[:_ID]
+    return brief(what, 40) if "-" in what or " " in what else what[:ID_CHARS]
 
 
 def shows(one: Section) -> str:

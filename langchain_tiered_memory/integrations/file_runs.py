@@ -49,7 +49,6 @@ except ImportError as error:
     raise ImportError(_MISSING) from error
 
 _LEAST_TOKENS = 100
-_RUNS_REMEMBERED = 100
 
 
 class FileRunMiddleware(AgentMiddleware[Any, Any]):
@@ -85,7 +84,7 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
         self._memory = memory
         self._user_key = user_key
         self._wanted: dict[str, Any] = {"roots": roots, "critical": critical, "track": track}
-        self._begun = Remembered[tuple[str, str | None], "Run"](_RUNS_REMEMBERED)
+        self._begun = Remembered[tuple[str, str | None], "Run"]()
         count = memory.core.runtime.counter.count_text
         self.tools = [_open_file_tool(self._run, max_tokens=max_tokens, count=count)]
 

@@ -20,6 +20,7 @@ from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.conversations.annotated import listed_conversation
+from langchain_tiered_memory.conversations.importing import BATCH
 from langchain_tiered_memory.conversations.turns import Located
 from langchain_tiered_memory.driver import off_loop_function
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
@@ -39,8 +40,6 @@ History: TypeAlias = Annotated[
 
 _Arrived: TypeAlias = tuple[BaseMessage, "dt.datetime | None"]
 """A message, and when it was said where its source tells."""
-_BATCH = 200
-"""Messages per write: what an interrupted import may have to repeat."""
 _BESIDE_CONTENT = ("function_call", "audio", "reasoning_content")
 """What an assistant said outside of its content; LangChain keeps it in `additional_kwargs`."""
 
@@ -97,8 +96,8 @@ def export_history(session: Session, target: BaseChatMessageHistory) -> list[str
         target: The history. Messages that it already has, by id or else by their words, are left alone.
     """
     missing = _missing(session.messages(), target.messages)
-    for start in range(0, len(missing), _BATCH):
-        target.add_messages(missing[start : start + _BATCH])
+    for start in range(0, len(missing), BATCH):
+        target.add_messages(missing[start : start + BATCH])
     return [str(one.id) for one in missing]
 
 
@@ -107,8 +106,8 @@ async def aexport_history(session: Session, target: BaseChatMessageHistory) -> l
     """See `export_history`."""
     theirs, takes_async = await _aread(target)
     missing = await run_in_executor(None, _missing, await session.amessages(), theirs)
-    for start in range(0, len(missing), _BATCH):
-        batch = missing[start : start + _BATCH]
+    for start in range(0, len(missing), BATCH):
+        batch = missing[start : start + BATCH]
         if takes_async:
             await target.aadd_messages(batch)
         else:
@@ -174,7 +173,7 @@ def _named(message: BaseMessage, place: int, label: str) -> BaseMessage:
 
 
 def _batches(arrived: Sequence[_Arrived]) -> Iterable[Sequence[_Arrived]]:
-    return (arrived[start : start + _BATCH] for start in range(0, len(arrived), _BATCH))
+    return (arrived[start : start + BATCH] for start in range(0, len(arrived), BATCH))
 
 
 def _as_told(batch: Sequence[_Arrived], at: dt.datetime | None) -> dict[str, Any]:

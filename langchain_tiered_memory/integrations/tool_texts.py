@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.across.searching import Telling
+from langchain_tiered_memory.messages.quoting import LEAST_TOKENS
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.rendering import moment, speaker_label, speaker_of, summary_block
-from langchain_tiered_memory.text.fencing import RECALL_TAG, neutralised, short_id
+from langchain_tiered_memory.text.fencing import ID_CHARS, MAX_NAME_CHARS, RECALL_TAG, neutralised, short_id
 from langchain_tiered_memory.text.truncation import head_and_tail
 from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
 
@@ -23,13 +24,7 @@ _FRAMING_TOKENS = 60
 """The fence, its note, and a line on where to go on."""
 _FACTS_SHARE = 0.25
 """Of what a tool answers of other conversations, for facts that share a word with the question."""
-_LEAST_TOKENS = 40
-"""Less of a message than this says nothing."""
 _CHARS_PER_TOKEN = 3
-_ID_CHARS = 12
-"""Of a summary's id, which is random from its first character."""
-_MOST_ID_CHARS = 80
-"""Of a message's id, which may differ from another's late."""
 
 
 def fenced(blocks: Sequence[str], *, note: str = "", head: str = _NOTE) -> str:
@@ -51,7 +46,7 @@ def recalled(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int
                 break
         else:
             left = room - count(_of_hit(hit, "")) - 1
-            if left < _LEAST_TOKENS and shown:
+            if left < LEAST_TOKENS and shown:
                 continue
             text = head_and_tail(
                 hit.passage,
@@ -89,7 +84,7 @@ def _line_of_quote(hit: Hit, text: str) -> str:
 
 def _of_hit(hit: Hit, text: str) -> str:
     if hit.level:
-        return f"[{moment(hit.at)}] summary of level {hit.level} (id {hit.id[:_ID_CHARS]}): {neutralised(text)}"
+        return f"[{moment(hit.at)}] summary of level {hit.level} (id {hit.id[:ID_CHARS]}): {neutralised(text)}"
     part = "" if text == hit.text else "passage of "
     speaker = speaker_label(hit.name, hit.role or "other")
     return f"[{moment(hit.at)}] {speaker} ({part}message {_id_of(hit)}): {_said(text, hit.role)}"
@@ -102,7 +97,7 @@ def _said(text: str, role: str | None) -> str:
 
 
 def _id_of(one: Hit | Entry) -> str:
-    return short_id(one.id, max_chars=_MOST_ID_CHARS)
+    return short_id(one.id, max_chars=MAX_NAME_CHARS)
 
 
 def page_of(found: Sequence[Summary | Entry], *, page: int, max_tokens: int, count: Callable[[str], int]) -> str | None:

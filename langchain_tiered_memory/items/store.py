@@ -16,7 +16,7 @@ from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import Room
-from langchain_tiered_memory.sql.rows import insert_all, insert_if_absent
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, insert_all, insert_if_absent
 from langchain_tiered_memory.sql.schema import digest_of, item_vectors, items, packed, unpacked
 from langchain_tiered_memory.transcript.append import chunks
 
@@ -107,7 +107,6 @@ def as_json(draft: ItemDraft) -> str:
 
 
 _NEWEST_FIRST = (items.c.updated_at.desc(), items.c.key.desc())
-_PAGE = 500
 
 
 class Items(Room):
@@ -249,7 +248,7 @@ class Items(Room):
         self, reach: Reach, namespace: Namespace, *, embedder: str, now: float, after: int
     ) -> list[tuple[int, bytes | None]]:
         wanted = and_(_visible(reach, namespace, now), items.c.key > after)
-        page = select(items.c.key, items.c.embedder).where(wanted).order_by(items.c.key).limit(_PAGE).subquery()
+        page = select(items.c.key, items.c.embedder).where(wanted).order_by(items.c.key).limit(ROWS_AT_ONCE).subquery()
         beside = and_(item_vectors.c.item == page.c.key, page.c.embedder == embedder)
         query = select(page.c.key, item_vectors.c.vector).outerjoin(item_vectors, beside).order_by(page.c.key)
         with self.database.read() as connection:

@@ -11,7 +11,7 @@ from langchain_tiered_memory.forgetting.row_removal import uproot
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import Room
-from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_every_session, lock_session
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, advance_epoch, insert_all, lock_every_session, lock_session
 from langchain_tiered_memory.sql.schema import entries, passages, sessions, summaries
 from langchain_tiered_memory.summaries.facts.rows import stand_anew
 from langchain_tiered_memory.transcript import derived_rows
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import RowMapping
 
-_PAGE = 500
 _DERIVED = ("role", "name", "text", "tokens", "counter", "calls", "answers")
 """Columns of a message that follow from its payload."""
 
@@ -58,7 +57,7 @@ class Inspection(Room):
         A broken connection is tried anew for each, as for any read that is no generator.
         """
         mine = and_(entries.c.session_key == ref.key, entries.c.seq > after)
-        query = select(entries).where(mine).order_by(entries.c.seq).limit(_PAGE)
+        query = select(entries).where(mine).order_by(entries.c.seq).limit(ROWS_AT_ONCE)
         with self.database.read() as connection:
             found = connection.execute(query).mappings().all()
             page = readable(connection, found, lambda row: (entry_rows.entry(row), row["counter"]))

@@ -14,7 +14,6 @@ from sqlalchemy import Connection, Table, and_, func, insert, select, update
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
 from langchain_tiered_memory.maintenance import derived_relations, message_relations
 from langchain_tiered_memory.maintenance.remedies import (
-    PAGE,
     Discarding,
     Fault,
     Known,
@@ -29,7 +28,7 @@ from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import Columns, damage_in, key_of
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
 from langchain_tiered_memory.sql.retrying import Room
-from langchain_tiered_memory.sql.rows import lock_session
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, lock_session
 from langchain_tiered_memory.sql.schema import digest_of, forgotten, forgotten_sessions, removals, sessions, unpacked
 from langchain_tiered_memory.transcript.tombstones import as_bytes, digest_of_session
 
@@ -98,7 +97,7 @@ class Relations(Room):
 def misshapen(connection: Connection) -> Iterator[Fault]:
     """Columns of any row that hold what cannot be there; summaries that nobody can read are discarded."""
     for table in schema.metadata.sorted_tables:
-        for row in connection.execute(as_kept(table).execution_options(yield_per=PAGE)).mappings():
+        for row in connection.execute(as_kept(table).execution_options(yield_per=ROWS_AT_ONCE)).mappings():
             for error in damage_in(table, row):
                 what = f"{table.name}/{key_of(table, row)}/{error.column}"
                 remedy = remedy_for(table, table.c[error.column], row)

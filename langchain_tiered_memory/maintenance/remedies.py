@@ -31,6 +31,7 @@ from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import Columns, damage_in
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -134,9 +135,6 @@ def as_kept(table: Table) -> Select[Any]:
     )
 
 
-PAGE = 500
-
-
 @dataclass(frozen=True, slots=True)
 class Known:
     """One session's rows, as they are asked for."""
@@ -149,7 +147,7 @@ class Known:
         """Rows of a table; where they are to be `sound`, without damaged ones, which are named already."""
         columns = [column for column in table.c if column.name not in without]
         query = select(*columns).where(table.c.session_key == self.session["key"]).order_by(*table.primary_key)
-        for row in self.connection.execute(query.execution_options(yield_per=PAGE)).mappings():
+        for row in self.connection.execute(query.execution_options(yield_per=ROWS_AT_ONCE)).mappings():
             if not (sound and any(damage_in(table, row))):
                 yield dict(row)
 

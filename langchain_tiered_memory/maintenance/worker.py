@@ -41,7 +41,6 @@ _LOOK_AGAIN_SECONDS = 5.0
 """How often sessions whose work failed are looked at again."""
 _CLOCK_SLACK_SECONDS = 0.05
 """A pause is measured by the messages' own times: the monotonic clock may be a little ahead of them."""
-_SESSIONS_REMEMBERED = 1000
 _STOP_SECONDS = 10.0
 """How long `close()` waits for the step in hand; what is left is picked up by the next process."""
 
@@ -50,7 +49,7 @@ class Greeted(forks.AtFork):
     """The sessions that were used in this process; in a forked child each is new again, for the parent may be gone."""
 
     def __init__(self) -> None:
-        self._known = Remembered[str, None](_SESSIONS_REMEMBERED)
+        self._known = Remembered[str, None]()
         forks.tell(self)
 
     def after_fork_in_child(self) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.message_text import role_of, text_of
 from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.readings import READ_CHARS
 from langchain_tiered_memory.types.drafts import FINDING, FileTouch
 
 if TYPE_CHECKING:
@@ -71,7 +72,6 @@ _FOUND_ITEM = re.compile(
 )
 """A path among the items of a list that is JSON."""
 _MAX_FOUND = 50
-_MAX_RESULT_CHARS = 50_000
 _LEAST_SHARE = 0.5
 """Of the absolute paths, that lie in the folder where an agent works: else a file of the same name elsewhere would be
 taken for its own."""
@@ -103,7 +103,7 @@ def _found_by(result: BaseMessage, settings: FileSettings) -> tuple[FileTouch, .
     if operation not in FINDING:
         return ()
     ignored = _ignored(settings.ignore)
-    text = text_of(result)[:_MAX_RESULT_CHARS]
+    text = text_of(result)[:READ_CHARS]
     found = _fields(text, settings) if text.lstrip()[:1] in ("[", "{") else _lines(text, is_shell=is_shell)
     paths = dict.fromkeys(plain_path(path) for path in found)
     kept = [path for path in paths if path is not None and not is_ignored(path, ignored)]
@@ -368,7 +368,6 @@ _TAKES_VALUE = {
 """Options whose next word is no file."""
 _PATTERN_OPTIONS = frozenset({"-e", "-f", "--regexp", "--expression", "--file"})
 """With one of these, the first word is a file already."""
-_MAX_COMMAND_CHARS = 20_000
 _MAX_OPERAND_CHARS = 400
 
 
@@ -412,7 +411,7 @@ def only_reads(command: str) -> bool:
 
 def _simple_commands(command: str) -> Iterator[list[str]]:
     """The words of each simple command; a redirection stands in them as `>` or `<` before its file."""
-    if len(command) > _MAX_COMMAND_CHARS:
+    if len(command) > READ_CHARS:
         return
     lexer = shlex.shlex(_HEREDOC.sub(r"\g<rest>\n", command), posix=True, punctuation_chars=_PUNCTUATION)
     lexer.whitespace = " \t\r"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.messages.content_blocks import texts_in
 from langchain_tiered_memory.messages.file_accesses import fates_of_call, folded, names_shell, touches_of_call
 from langchain_tiered_memory.messages.message_text import text_of
-from langchain_tiered_memory.text.readings import read_once
+from langchain_tiered_memory.text.readings import READ_CHARS, read_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.messages.file_accesses import Fate
     from langchain_tiered_memory.settings import FileSettings
 
-_MAX_CHARS = 60_000
-"""Of one text: what lies behind is in no view anyway."""
 _MAX_CHANGES = 100
 """Of one call."""
 _LEAST_CHARS = 20
@@ -87,12 +85,12 @@ def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...
         return ()
     path = written[-1].path
     bodies = [value for value in (call.raw, *texts_in(call.args, most=_MAX_DEPTH)) if isinstance(value, str)]
-    patches = [body[:_MAX_CHARS] for body in bodies if body.startswith("@@") or any(one in body for one in _PATCHES)]
+    patches = [body[:READ_CHARS] for body in bodies if body.startswith("@@") or any(one in body for one in _PATCHES)]
     if patches:
         paths = [touch.path for touch in written]
         return tuple(change for body in patches for change in _patched(body, paths))[:_MAX_CHANGES]
     if names_shell(call.name):
-        return tuple(change for body in bodies for change in _here_documents(body[:_MAX_CHARS], path, len(written)))
+        return tuple(change for body in bodies for change in _here_documents(body[:READ_CHARS], path, len(written)))
     return tuple(_pairs(call.args, path, settings))[:_MAX_CHANGES]
 
 
@@ -108,13 +106,13 @@ def reading_of(call: RequestedCall, result: BaseMessage, settings: FileSettings)
     paths = {touch.path for touch in touched}
     if len(paths) != 1 or touched[0].operation != "read" or getattr(result, "status", "success") == "error":
         return None
-    lines, first = _lines_read(text_of(result)[:_MAX_CHARS])
+    lines, first = _lines_read(text_of(result)[:READ_CHARS])
     return Reading(path=touched[0].path, lines=lines, first=first)
 
 
 def shows_numbers(text: str) -> bool:
     """Whether a line of a result has its number before it."""
-    return any(_NUMBERED.fullmatch(line) for line in text[:_MAX_CHARS].split("\n"))
+    return any(_NUMBERED.fullmatch(line) for line in text[:READ_CHARS].split("\n"))
 
 
 @read_once
@@ -141,7 +139,7 @@ def _pairs(value: Mapping[str, Any], path: str, settings: FileSettings, depth: i
     for key, text in rest.items():
         if old or len(text) >= _LEAST_CHARS:
             where = own if depth else path
-            yield Change(path=where, old=old[:_MAX_CHARS], new=text[:_MAX_CHARS], whole=key in _WHOLE_FILE)
+            yield Change(path=where, old=old[:READ_CHARS], new=text[:READ_CHARS], whole=key in _WHOLE_FILE)
     for inner in value.values():
         for one in inner if isinstance(inner, list) else (inner,):
             if isinstance(one, dict) and depth < _MAX_DEPTH:

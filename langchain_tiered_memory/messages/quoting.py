@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 QUOTE_TOKENS = 4
 """A quote's speaker and line break."""
-_LEAST_TOKENS = 24
+LEAST_TOKENS = 24
 """A quote shorter than this says nothing (rather fewer of them), and a cut text has no room beside its pointer."""
 _QUOTED_CHARS = 400
 """Of the text that was derived from it before it was damaged."""
@@ -67,7 +67,7 @@ def quotes_within(entries: Sequence[Entry], *, room: int, count: Callable[[str],
     kept = list(entries)
     while True:
         level = water_level([entry.tokens for entry in kept], max(room - QUOTE_TOKENS * len(kept), 0))
-        short = level < min(_LEAST_TOKENS, max((entry.tokens for entry in kept), default=0))
+        short = level < min(LEAST_TOKENS, max((entry.tokens for entry in kept), default=0))
         if len(kept) <= 1 or not short:
             break
         kept.pop(0)
@@ -76,7 +76,7 @@ def quotes_within(entries: Sequence[Entry], *, room: int, count: Callable[[str],
         if entry.tokens <= level:
             texts.append((entry, entry.text))
         else:
-            most = max(level, _LEAST_TOKENS)
+            most = max(level, LEAST_TOKENS)
             pointer = pointer_to(entry, expands=expands)
             texts.append((entry, head_and_tail(entry.text, max_tokens=most, count=count, pointer=pointer)))
     return Quotes(
@@ -121,8 +121,8 @@ def with_shorter_calls(
         return count(compact_json(text))  # a line break is two characters there
 
     sizes = [as_sent(text) for call in message.tool_calls for text in texts_in(call["args"])]
-    sizes = [size for size in sizes if size > _LEAST_TOKENS]
-    level = max(water_level(sizes, sum(sizes) - excess_tokens), _LEAST_TOKENS)
+    sizes = [size for size in sizes if size > LEAST_TOKENS]
+    level = max(water_level(sizes, sum(sizes) - excess_tokens), LEAST_TOKENS)
 
     def cut(text: str) -> str:
         return head_and_tail(text, max_tokens=level, count=as_sent, pointer=pointer)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.messages.quoting import pointer_to
+from langchain_tiered_memory.messages.quoting import LEAST_TOKENS, pointer_to
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill, mended, offers_of
 from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.recall.worth import judge
@@ -38,8 +38,6 @@ _WELL_FILLED = 0.9
 """A block that takes this share of its room is left as it is."""
 _NEAR_MISSES = 10
 """Best entries that did not fit, as named in the account."""
-_LEAST_TOKENS = 40
-"""Less of a message than this says nothing."""
 _FRAMING_TOKENS = 16
 """A dated header and a pointer to the whole, about."""
 
@@ -191,7 +189,7 @@ def detail_of(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry], *, qu
     best = Detail()
     left = max_tokens - _detail(runtime, {}).tokens
     for entry in _ranked(runtime, ref, told, query):
-        if left < _LEAST_TOKENS:
+        if left < LEAST_TOKENS:
             break
         trial = {**chosen, entry.seq: _within(runtime, entry, left)}
         made = _detail(runtime, trial)

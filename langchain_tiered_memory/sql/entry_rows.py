@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, select, up
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.sql.column_forms import Columns, check, damage_in
-from langchain_tiered_memory.sql.rows import names_in, names_to_json, packed_or_none
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, names_in, names_to_json, packed_or_none
 from langchain_tiered_memory.sql.schema import WAITS, digest_of, entries, open_calls, packed, storable, unpacked
 from langchain_tiered_memory.types.drafts import counter_mark
 from langchain_tiered_memory.types.records import EARLIEST, LATEST, Entry, Role
@@ -153,7 +153,6 @@ def seal_of_row(session_digest: str, row: Columns) -> str:
     return hashlib.sha256(json.dumps(said, default=repr).encode("ascii")).hexdigest()[:32]
 
 
-_IN_CHUNK = 500
 _WAITING_FOR = (
     select(open_calls.c.seq, open_calls.c.track, open_calls.c.call)
     .where(
@@ -182,8 +181,8 @@ def waiting_for(connection: Connection, key: int, drafts: Sequence[Draft]) -> di
     """Which stored message waits for each call that `drafts` answer: (track, call) to the latest one's number."""
     digests = list(dict.fromkeys(digest_of(draft.answers) for draft in drafts if draft.answers is not None))
     found: dict[tuple[str, str], int] = {}
-    for start in range(0, len(digests), _IN_CHUNK):
-        part = digests[start : start + _IN_CHUNK]
+    for start in range(0, len(digests), ROWS_AT_ONCE):
+        part = digests[start : start + ROWS_AT_ONCE]
         for seq, track, call in connection.execute(_WAITING_FOR, {"session": key, "digests": part}):
             found[unpacked(track), unpacked(call)] = seq
     return found

@@ -14,9 +14,9 @@ V = TypeVar("V")
 
 
 class Remembered(Generic[K, V]):
-    """Values by key; of more than `most` the oldest is let go of."""
+    """Values by key; of more than `most` the oldest is let go of. The default is more than one process has in hand."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int = 1000) -> None:
         self._most = most
         self._lock = forks.Lock()
         self._kept: dict[K, V] = {}

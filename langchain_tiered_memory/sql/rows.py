@@ -106,6 +106,8 @@ def figures_of(connection: Connection, row: Columns) -> dict[str, Any]:
 _FIGURES = frozenset({"entries", "tokens", "passages", "terms", "last_at", "next_seq"})
 
 
+ROWS_AT_ONCE = 500
+"""Of a page, and values in one `IN (...)`: SQLite's oldest limit on variables is 999."""
 _LOCKED = select(sessions).where(sessions.c.digest == bindparam("digest")).with_for_update()
 _LOCKED_BY_KEY = select(sessions).where(sessions.c.key == bindparam("key")).with_for_update()
 _ATTEMPTS = 5

@@ -14,6 +14,7 @@ from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.readings import READ_CHARS
 from langchain_tiered_memory.text.sentences import ASKS, sentences
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.types.records import Entry, Group
 
-_MAX_CHARS = 20_000  # of one message, half from each end: orders stand at an end of what was pasted
 _MAX_SENTENCE_CHARS = 600  # a longer one is pasted text: nobody decided anything in it
 _EDGE_CHARS = 4_000  # of a tool's output, at each end, in which an error says that it is one
 
@@ -81,7 +81,7 @@ def critical_groups(groups: Sequence[Group]) -> frozenset[int]:
 def _binds(entry: Entry) -> bool:
     if entry.role not in ("user", "assistant", "other"):
         return False
-    return any(_binding(sentence, entry) for sentence in sentences(_ends(entry.text, _MAX_CHARS)))
+    return any(_binding(sentence, entry) for sentence in sentences(_ends(entry.text, READ_CHARS)))
 
 
 def _binding(sentence: str, entry: Entry) -> bool:
@@ -123,7 +123,7 @@ def _is_error(entry: Entry) -> bool:
     return (
         entry.role in ("user", "other")
         and "\n" in entry.text
-        and _ERROR.search(_ends(entry.text, _MAX_CHARS)) is not None
+        and _ERROR.search(_ends(entry.text, READ_CHARS)) is not None
     )
 
 

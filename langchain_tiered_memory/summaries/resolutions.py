@@ -26,7 +26,7 @@ from langchain_tiered_memory.summaries.writers.ranking import (
 )
 from langchain_tiered_memory.summaries.writers.sections import ItemKind, Line, lines_of
 from langchain_tiered_memory.text.fencing import neutralised
-from langchain_tiered_memory.text.readings import read_once
+from langchain_tiered_memory.text.readings import READ_CHARS, read_once
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.statements import clause_cut, leans
 from langchain_tiered_memory.types.records import utc
@@ -48,8 +48,6 @@ _LEAST_WORDS = 5
 """Of a statement that is cut to fit into a headline: fewer tell nothing."""
 _LEAST_SHARE = 0.2
 """What the most telling statement may take behind an overview that took nearly all."""
-_MOST_CHARS = 20_000
-"""Looked at of one summary: one is hardly longer, and what a user's own writer gives may be."""
 _HEAD_CHARS = 100
 """Of what rules chose, about what a headline has room for: a short aside would stand for what was asked at length."""
 _HEADS = 12
@@ -82,7 +80,7 @@ def short_of(summary: Summary) -> str:
 
 def _told_of(summary: Summary) -> str:
     """What a briefer form is made of."""
-    text = summary.text[:_MOST_CHARS]
+    text = summary.text[:READ_CHARS]
     return marks.without_kept(text) if summary.level == 1 and _is_of_model(summary) else text
 
 
@@ -224,7 +222,7 @@ def _heads_by_worth(text: str) -> tuple[str, ...]:
 
 
 def _heads_of(
-    text: str, ranked: Callable[[Sequence[Told]], Iterable[int]], *, most_chars: int = _MOST_CHARS
+    text: str, ranked: Callable[[Sequence[Told]], Iterable[int]], *, most_chars: int = READ_CHARS
 ) -> tuple[str, ...]:
     overview, told = read_told(text)
     told = [one for one in told if not one.text.startswith(marks.CODE)] or told

@@ -52,7 +52,7 @@ _NO_ID = re.compile(r"[^\w.:@/+=~-]")
 _ROLES = frozenset({"user", "human", "assistant", "ai", "system", "developer", "tool", "function"})
 MAX_NAME_CHARS = 80
 _MAX_LABEL_CHARS = 1000
-_ID_CHARS = 12
+ID_CHARS = 12
 """Enough of an id for `expand` and `pin`, which know it by its beginning."""
 _LEAST_ID_CHARS = 4
 
@@ -92,7 +92,7 @@ def plain_name(name: str | None, role: str = "") -> str:
     return f"{said} ({role})" if claims and not said.endswith(f" ({role})") else said
 
 
-def short_id(identity: str, *, max_chars: int = _ID_CHARS) -> str:
+def short_id(identity: str, *, max_chars: int = ID_CHARS) -> str:
     """The beginning of an id by which `expand` and `pin` find it: up to the first character that is odd in one."""
     odd = _NO_ID.search(identity, 0, max_chars)
     if odd is None:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_tiered_memory.text.lexicon import NO_NAMES
-from langchain_tiered_memory.text.readings import read_once
+from langchain_tiered_memory.text.readings import MEASURED_CHARS, read_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -96,7 +96,6 @@ _QUOTES = re.compile('[`"\u201c\u300c\u00ab]')
 _TRAILING = ".,;:!?'\"\u2019\u201d)]}"
 _MAX_QUOTED_WORDS = 6
 _MIN_BARE_DIGITS = 2
-_MAX_MEASURED_CHARS = 400_000
 TAKEN = "\x00"
 """Stands for a character of what a shape took."""
 
@@ -169,7 +168,7 @@ def kept_share(source_texts: Iterable[str], summary_text: str) -> float:
 
     Of a source beyond 400,000 characters only the beginning is measured.
     """
-    wanted = frozenset[str]().union(*(identifiers(text[:_MAX_MEASURED_CHARS]) for text in source_texts))
+    wanted = frozenset[str]().union(*(identifiers(text[:MEASURED_CHARS]) for text in source_texts))
     if not wanted:
         return 1.0
     stated = identifiers(summary_text)

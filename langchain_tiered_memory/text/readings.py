@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LONGEST_CHARS = 60_000
-"""Of a text whose reading is kept: as much as views look at of a file that an agent read, at each condensation anew."""
+READ_CHARS = 60_000
+"""Of one text, what is read, and of whose length readings are kept: what lies behind is in no view anyway."""
+MEASURED_CHARS = 400_000
+"""Of all sources of a summary together, what is compared with it."""
 _GENERATION_CHARS = 2_000_000
 """Characters of the texts in each of the two generations: with what was read from them some 20 MB together."""
 _OVERHEAD_CHARS = 200
@@ -75,7 +77,7 @@ def read_once(read: Callable[[str], T]) -> Callable[[str], T]:
 
     @wraps(read)
     def kept(text: str) -> T:
-        if len(text) > _LONGEST_CHARS:
+        if len(text) > READ_CHARS:
             return read(text)
         return _readings.get((name, text), read, text, size=len(text) + _OVERHEAD_CHARS)
 

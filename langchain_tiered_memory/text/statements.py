@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.text.readings import READ_CHARS
 from langchain_tiered_memory.text.sentences import ASKS, STOPS, pieces
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ says of a line stands behind one blank."""
 _MARKS = re.compile(r"(?:[#>*\u2022-]{1,6}[ \t]+){1,3}")
 _FIELD = re.compile(r"<(?P<name>[a-z]{1,20}(?:-[a-z]{1,20}){1,4})>[^<>]{0,4000}</(?P=name)>")
 """What a program filled in: no element of HTML has such a name."""
-_MAX_JSON_CHARS = 60_000
 _TAG = re.compile(
     r"</?(?:a|b|br|button|center|code|div|em|h[1-6]|hr|i|img|input|li|link|meta|ol|p|path|pre|section|small|span|strong"
     r"|sub|sup|svg|table|tbody|td|th|thead|tr|ul)\b[^<>]{0,300}>",
@@ -95,7 +95,7 @@ def without_fields(text: str) -> str:
 def _fields(text: str) -> list[str]:
     """What an object or a list of objects says, each object's fields in a row; nothing where it is none."""
     try:
-        value = json.loads(text) if len(text) <= _MAX_JSON_CHARS else None
+        value = json.loads(text) if len(text) <= READ_CHARS else None
     except (ValueError, RecursionError):
         return []
     rows: list[str] = []

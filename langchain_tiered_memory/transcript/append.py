@@ -12,7 +12,7 @@ from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.entry_rows import close_calls, open_values, unanswered, waiting_for, write_open
-from langchain_tiered_memory.sql.rows import advance_epoch, insert_all
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, advance_epoch, insert_all
 from langchain_tiered_memory.sql.schema import (
     WAITS,
     digest_of,
@@ -75,15 +75,13 @@ _GROWN = (
         last_at=bindparam("last"),
     )
 )
-IN_CHUNK = 500
-"""Values in one `IN (...)`: SQLite's oldest limit on variables is 999."""
 OPEN_HEADS = 200
 """Unanswered groups that a late tool result may still join; aborted runs leave such groups behind."""
 
 
 def chunks(values: list[Any]) -> list[list[Any]]:
     """`values` in pieces that fit one `IN (...)`."""
-    return [values[start : start + IN_CHUNK] for start in range(0, len(values), IN_CHUNK)]
+    return [values[start : start + ROWS_AT_ONCE] for start in range(0, len(values), ROWS_AT_ONCE)]
 
 
 def rounds_of(incoming: Sequence[Incoming]) -> list[list[Incoming]]:

@@ -22,7 +22,7 @@ from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.damage import damage_of
 from langchain_tiered_memory.sql.retrying import Room
-from langchain_tiered_memory.sql.rows import insert_all, insert_if_absent
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, insert_all, insert_if_absent
 from langchain_tiered_memory.sql.schema import (
     KEYED_DIGEST_BYTES,
     WORKS,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.drafts import Incoming
 
-_PAGE = 1000
 _SAID = ("role", "text", "calls", "answers")
 
 
@@ -261,7 +260,7 @@ def _page(
     )
     if which is not None:
         query = query.where(which)
-    return connection.execute(query.order_by(entries.c.seq).limit(_PAGE)).mappings().all()
+    return connection.execute(query.order_by(entries.c.seq).limit(ROWS_AT_ONCE)).mappings().all()
 
 
 def _session_row(connection: Connection, secret: bytes, session_id: str) -> RowMapping | None:

@@ -216,7 +216,7 @@ def test_a_write_waits_for_a_server_that_starts_again() -> None:
 def test_a_long_read_whose_connection_breaks_on_the_way_goes_on_where_it_was(
     pg: SqlStore, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
-    monkeypatch.setattr(inspection, "_PAGE", 3)
+    monkeypatch.setattr(inspection, "ROWS_AT_ONCE", 3)
     ref = session_with(pg, 7)
     for _ in range(3):
         pg.checkpoints.write(ref, checkpoint(), keep=5)

@@ -14,7 +14,7 @@ from langchain_tiered_memory.context.compaction.pruning_items import read_groups
 from langchain_tiered_memory.context.layout import Piece, behind_first, shortened, shown
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.policy import LEAVES_FOR_REQUIRED
-from langchain_tiered_memory.context.required_messages import kept_by_kind
+from langchain_tiered_memory.context.required_messages import TOUCHED_FILES, kept_by_kind
 from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.rendered_view import render_view
@@ -39,7 +39,6 @@ _CUTS = 4
 """Times that required messages are cut beside the same head, each with the last one's excess taken off the room."""
 _LEAST_CALL_TOKENS = 8
 """A call takes more, and so do its result and any message: bounds how many there can be room for."""
-_TOUCHED_FILES = 100
 _READ_ENTRIES = 200
 """Newest messages among which a minimal view looks for what is essential."""
 
@@ -193,7 +192,7 @@ def minimal_pieces(inputs: Inputs, rendered: RenderedView | None, *, least_token
     tail: Sequence[Entry] = rendered.tail if rendered is not None else _newest(inputs)
     groups = as_groups(tail)
     store = inputs.runtime.store
-    touched = store.files.latest(inputs.ref, track=inputs.track, limit=_TOUCHED_FILES)
+    touched = store.files.latest(inputs.ref, track=inputs.track, limit=TOUCHED_FILES)
     touches = [one for one in touched if one.seq not in inputs.off]
     tasks = store.runs.tasks(inputs.ref, newest_finished=0)
     if inputs.alone:

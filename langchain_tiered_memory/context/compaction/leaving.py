@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.pruning import priority_of, prune
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.required_messages import answered_before, kept_by_kind
+from langchain_tiered_memory.context.required_messages import (
+    FINISHED_TASKS,
+    TOUCHED_FILES,
+    answered_before,
+    kept_by_kind,
+)
 from langchain_tiered_memory.context.view.cover_builder import lowered_cover, summarised_groups
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts, with_files
@@ -45,8 +50,6 @@ _REPEATS = 3
 """Times that a window is slid on, because the lines for what left take room themselves."""
 _HALF = 0.5
 """Of the messages that may go, what the window `half` drops at once, as its name says."""
-_FINISHED_TASKS = 8
-_TOUCHED_FILES = 100
 
 
 def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
@@ -203,9 +206,9 @@ def pruning_plan(
     """
     runtime, ref = inputs.runtime, inputs.ref
     groups = [group for group in as_groups(rendered.tail) if group.first_seq not in without]
-    tasks = runtime.store.runs.tasks(ref, newest_finished=_FINISHED_TASKS)
+    tasks = runtime.store.runs.tasks(ref, newest_finished=FINISHED_TASKS)
     current = runtime.store.runs.current_task(ref, inputs.track)
-    touches = runtime.store.files.latest(ref, track=inputs.track, limit=_TOUCHED_FILES)
+    touches = runtime.store.files.latest(ref, track=inputs.track, limit=TOUCHED_FILES)
     items = prune_items(
         groups,
         now=runtime.now(),

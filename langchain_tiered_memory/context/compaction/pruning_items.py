@@ -8,12 +8,19 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.pruning import PruneItem, named_kind
+from langchain_tiered_memory.context.compaction.pruning import (
+    MOST_REFERENCE_POINTS,
+    POINTS_PER_REFERENCE,
+    RECENCY_POINTS,
+    PruneItem,
+    named_kind,
+)
 from langchain_tiered_memory.messages.content_blocks import compact_json, requested_calls
 from langchain_tiered_memory.messages.file_accesses import touches_of_call
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.settings import FileSettings
 from langchain_tiered_memory.text.identifiers import identifiers
+from langchain_tiered_memory.text.readings import READ_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,12 +30,10 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Entry, Group
     from langchain_tiered_memory.types.runs import FileAccess, FileOperation, Task
 
-ENOUGH_REFERENCES = 5
+ENOUGH_REFERENCES = MOST_REFERENCE_POINTS // POINTS_PER_REFERENCE
 """More give no more points."""
 RECENT_GROUPS = 10
 """The newest groups: what they mention is referred to recently."""
-_MAX_READ_CHARS = 20_000
-"""Of one message, that are searched for names: its beginning; a dump has more of the same."""
 _COMMON_SHARE = 0.2
 """A name that more of the groups mention tells nothing about any of them."""
 _COMMON_LEAST = 10
@@ -151,7 +156,7 @@ def _says_error(group: Group) -> bool:
 
 
 def _names(group: Group, paths: frozenset[str]) -> frozenset[str]:
-    found = frozenset[str]().union(*(identifiers(entry.text[:_MAX_READ_CHARS]) for entry in group.entries))
+    found = frozenset[str]().union(*(identifiers(entry.text[:READ_CHARS]) for entry in group.entries))
     long = (name for name in found if len(name) >= _MIN_NAME_CHARS and not name.replace(".", "").isdigit())
     return frozenset(long) | frozenset(path.casefold() for path in paths)
 
@@ -321,7 +326,7 @@ USER_MESSAGES_KEPT = 3
 FEEDBACK_ITEMS = 5
 RECENT_TASKS = 3
 TASKS_UNTIL_PRUNED = 5
-RECENT_MINUTES = 120.0
+RECENT_MINUTES = RECENCY_POINTS[-1][0]
 """Where no task tells: as long as age gives points."""
 
 

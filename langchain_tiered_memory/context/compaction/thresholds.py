@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.extensions import ThresholdQuestion
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
+from langchain_tiered_memory.settings import ThresholdSettings
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, ThresholdAdvice
 
 if TYPE_CHECKING:
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.settings import ThresholdSettings
     from langchain_tiered_memory.types.outcomes import Outcome, Window, Zone
     from langchain_tiered_memory.types.records import SessionRef
 
-DEFAULT_PERCENT = 75.0
-"""Where the global threshold itself cannot be used."""
 LEAST_PERCENT, MOST_PERCENT = 5.0, 100.0
 """Of any threshold."""
 _BOUNDS = f"{LEAST_PERCENT:g} to {MOST_PERCENT:g}"
@@ -85,7 +83,7 @@ def configured_percent(settings: ThresholdSettings, *, profile: str | None) -> t
     """The threshold as set for a profile, before resolvers and advice have their say, and what cannot be used of it."""
     percent, warnings = settings.percent, list[str]()
     if not _valid(percent):
-        percent = DEFAULT_PERCENT
+        percent = ThresholdSettings().percent
         warnings.append(
             f"condensation.thresholds.percent is {settings.percent!r}, which is not within {_BOUNDS}: "
             f"{percent:g} percent is used"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.messages.quoting import LEAST_TOKENS
 from langchain_tiered_memory.summaries.facts.listing import facts_list, standing_alone
 from langchain_tiered_memory.summaries.facts.reading import SPEAKERS
 from langchain_tiered_memory.summaries.facts.signs import LASTING
@@ -53,14 +54,14 @@ def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, ro
     runtime = inputs.runtime
     count = runtime.counter.count_text
     most = max(room, lasting_room)
-    if border == 0 or most < NUMBERS.facts_least_tokens:
+    if border == 0 or most < LEAST_TOKENS:
         return ""
     share = NUMBERS.facts_of_source_share
     said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border, enough=math.ceil(most / share))
     frame = count(facts_block("")) + _FRAMING_TOKENS
     most = min(most, round(share * said)) - frame
     left = min(max(room - frame, 0), most)
-    if most < NUMBERS.facts_least_tokens:
+    if most < LEAST_TOKENS:
         return ""
     known = inputs.summaries_with([node.id for node in nodes_of(items) if node.resolution == "whole"])
     prose = "\n".join(item_text(node, known) for node in nodes_of(items) if node.resolution != "headline")

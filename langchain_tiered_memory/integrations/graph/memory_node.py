@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 EVENT_NAME = "tiered_memory"
 """Name of the custom event in callbacks, and `type` of the dict in the graph's custom stream."""
-_LINES_REMEMBERED = 1000
 _TOLD_OF_OUTCOMES = ("id", "why", "messages_before", "messages_after", "tokens_before", "tokens_after", "cost")
 
 
@@ -35,7 +34,7 @@ class Notices:
     """Turns the guard's reports into notices, each told once; safe for threads."""
 
     def __init__(self) -> None:
-        self._failures = Remembered[tuple[str, str], str](_LINES_REMEMBERED)
+        self._failures = Remembered[tuple[str, str], str]()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Notices:
         """A new one: what was told to the callers of one agent is news to those of its copy."""

@@ -170,9 +170,6 @@ def _above(namespace: str) -> str:
     return namespace.rpartition(_BETWEEN)[0]
 
 
-_STEPS_REMEMBERED = 1000
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """Where a list of messages stands in a session."""
@@ -195,7 +192,7 @@ _lock = forks.Lock()
 def _number(engine: Engine, step: _Step, task: str) -> int:
     """1 for the first task of that node and step, 2 for the second; the same again for one that asked before."""
     with _lock:
-        tasks = _side_by_side.setdefault(engine, Remembered(_STEPS_REMEMBERED)).of(step, list)
+        tasks = _side_by_side.setdefault(engine, Remembered()).of(step, list)
         if task not in tasks:
             tasks.append(task)
         return tasks.index(task) + 1
@@ -249,7 +246,7 @@ def has_company(engine: Engine, place: Place) -> bool:
     """Whether other tasks run beside this one, which may not have known it when it asked for its line."""
     names = [part.name for part in place.parts]
     with _lock:
-        known = _side_by_side.setdefault(engine, Remembered(_STEPS_REMEMBERED))
+        known = _side_by_side.setdefault(engine, Remembered())
         return any(
             part.task is not None and len(known.get((place.session_id, short_track(names[:at]), part.step)) or ()) > 1
             for at, part in enumerate(place.parts, start=1)

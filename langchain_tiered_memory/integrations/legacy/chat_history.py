@@ -39,7 +39,6 @@ _OWN_NAMES = {"context": "default"}
 """Names of views here, and what the engine calls them."""
 _ENDS_OF_RUNS = frozenset({"_exit_history", "_aexit_history"})
 """Functions of `RunnableWithMessageHistory` that read a history in order to cut it off from what a run was given."""
-_VIEWS_REMEMBERED = 100
 
 
 class TieredChatMessageHistory(BaseChatMessageHistory):
@@ -93,7 +92,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             "model": model,
             "view": _OWN_NAMES.get(view, view),
         }
-        self._views = Remembered[tuple[str, ...], None](_VIEWS_REMEMBERED)
+        self._views = Remembered[tuple[str, ...], None]()
         """What runs were shown: ids of messages; of a bridge that was put between them, what it says."""
 
     @property

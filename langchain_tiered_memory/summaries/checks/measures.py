@@ -17,6 +17,7 @@ from langchain_tiered_memory.summaries.checks.soundness import soundness
 from langchain_tiered_memory.summaries.marks import without_instead
 from langchain_tiered_memory.summaries.tree.sizing import most_tokens
 from langchain_tiered_memory.text.identifiers import folded, identifiers, kept_share, states
+from langchain_tiered_memory.text.readings import MEASURED_CHARS
 from langchain_tiered_memory.text.sentences import split_passages
 from langchain_tiered_memory.text.terms import analyse, rarity
 from langchain_tiered_memory.types.outcomes import FailureReason
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 IDENTIFIER_WEIGHT = 3.0
 """What an identifier, figure or name weighs, in words of the same rarity: as the extractive condenser weighs them."""
 
-_MAX_MEASURED_CHARS = 400_000
 _MOST_PASSAGES = 64
 """Of the sources, evenly spread: the mean of so many hardly moves with more, and each costs some milliseconds."""
 
@@ -100,7 +100,7 @@ def information_loss(sources: Sequence[str], summary: str) -> float:
 
 
 def _measured(sources: Sequence[str]) -> list[str]:
-    room = _MAX_MEASURED_CHARS
+    room = MEASURED_CHARS
     lines: list[str] = []
     for source in sources:
         lines += source[:room].splitlines()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.summaries.marks import HEADING
 from langchain_tiered_memory.text.identifiers import identifiers
+from langchain_tiered_memory.text.readings import MEASURED_CHARS
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 Unsound: TypeAlias = Literal["ungrounded", "says too little", "one source"]
 
-_MAX_CHARS = 1_000_000
-"""Of sources longer than that in all, nothing is judged: what is not looked at cannot be missed."""
 _KEY_CHARS = 5
 """Longer terms count as the same where they begin alike: inflection, in languages that no stemmer here knows."""
 _MANY_TERMS = 300
@@ -94,7 +93,7 @@ def soundness(
     `target_tokens`. Sources that are messages may be long and say little; summaries are not. Where they `say_little`,
     and name no figure, a brief text is as sound as of small talk, if it is no piece of one of them.
     """
-    if sum(map(len, sources)) > _MAX_CHARS:
+    if sum(map(len, sources)) > MEASURED_CHARS:
         return _NOT_JUDGED
     each = [_keys(source) for source in sources]
     told = frozenset[str]().union(*each)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import INSTEAD, NOTE, NOTED
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL, folded, states
+from langchain_tiered_memory.text.readings import MEASURED_CHARS
 from langchain_tiered_memory.text.sentences import FENCE, pieces
 from langchain_tiered_memory.types.records import utc
 
@@ -226,7 +227,6 @@ def _near(ordered: Sequence[float], value: float, tolerance: float) -> bool:
 _CLOSES = "]"
 _BETWEEN = "; "
 _CLOSINGS = " \t.!?\u2026\u3002\uff01\uff1f\"'\u201d\u2019)*"
-_MAX_CHARS = 1_000_000
 _MIN_DIGITS = 2
 _YEAR = re.compile(r"\b\d{4}\b")
 _CLOCK = re.compile(r"\b(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\b")
@@ -243,7 +243,7 @@ def evidence(
     `times` are when each was said, in seconds since the epoch; `known` is what the writer was told beside them, and
     `beside` other stretches of the session.
     """
-    if sum(map(len, texts)) > _MAX_CHARS:
+    if sum(map(len, texts)) > MEASURED_CHARS:
         return None
     return Evidence((*map(without_marked, texts), *known), tuple(times), tuple(beside))
 

@@ -33,6 +33,7 @@ from langchain_tiered_memory.summaries.facts.statements import (
 )
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
 from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.readings import READ_CHARS
 from langchain_tiered_memory.text.sentences import ASKS, pieces
 from langchain_tiered_memory.text.statements import without_fields
 from langchain_tiered_memory.types.records import Entry, Fact
@@ -50,7 +51,6 @@ MAX_FACTS_PER_ENTRY = 6
 """Of one message, the weightiest: a pasted log must not crowd out the conversation."""
 
 _MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
-_MAX_TEXT_CHARS = 60_000  # of one message, half from each end: a pasted file states no decisions
 CORRECTION = "correction"
 """The kind of a message by which a person corrects a fact."""
 CORRECTS = "tiered_memory_corrects"
@@ -132,8 +132,8 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
 ) -> tuple[list[Fact], str]:
     """The facts of one message, and what the question that it ends with is about."""
     text = entry.text
-    if len(text) > _MAX_TEXT_CHARS:
-        text = f"{text[: _MAX_TEXT_CHARS // 2]}\n{text[-_MAX_TEXT_CHARS // 2 :]}"
+    if len(text) > READ_CHARS:
+        text = f"{text[: READ_CHARS // 2]}\n{text[-READ_CHARS // 2 :]}"
     found: list[tuple[str, Statement, bool]] = []
     advises = entry.role == "assistant" and len(text) > BRIEF_CHARS
     about, asks, announced = asked, False, ""

@@ -14,6 +14,7 @@ from langchain_tiered_memory.summaries.facts.statements import is_order, read
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.rendering import day
+from langchain_tiered_memory.text.similarity import SIMILARITY
 from langchain_tiered_memory.text.terms import analyse, rarity
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ _SELDOM = 3
 """Facts that share a word, at most, for it to be what they are about."""
 ROUTINE = 4
 """Times that an order is given, each time of something else, from which it is how somebody works and no fact."""
-SIMILARITY = 0.8
-"""Jaccard similarity of terms from which two facts with one value are told once."""
 _PAIR = 2
 _KEYS = 3
 _DAY_TOKENS = 6

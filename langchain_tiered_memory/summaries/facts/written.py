@@ -22,6 +22,7 @@ from langchain_tiered_memory.summaries.resolutions import sentences_of
 from langchain_tiered_memory.summaries.writers.sections import lines_of
 from langchain_tiered_memory.text.identifiers import folded, identifiers
 from langchain_tiered_memory.text.noun_phrases import normalised
+from langchain_tiered_memory.text.readings import READ_CHARS
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 
@@ -39,7 +40,6 @@ MAX_CHARS = 300
 MOST_UNMARKED = math.nextafter(LASTING, 0)
 """The weight of a statement that nobody marked, at most."""
 _LABEL_WORDS = 8
-_SOURCE_CHARS = 20_000
 _NAMED_WORTH = 3.0
 """Of a figure, name or code that a message shares with a statement, in terms that no other message has."""
 _OF_TOOLS = 0.4
@@ -54,7 +54,7 @@ class _Sources:
     """The messages of a summary, by the terms that few of them have."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        read = [(entry, entry.text[:_SOURCE_CHARS]) for entry in entries]
+        read = [(entry, entry.text[:READ_CHARS]) for entry in entries]
         self._said = [(entry, frozenset(analyse(text)), text.casefold()) for entry, text in read]
         self._having = Counter(term for _, terms, _ in self._said for term in terms)
         self._spoken = [entry for entry in entries if entry.role in SPEAKERS]

@@ -18,6 +18,7 @@ from langchain_tiered_memory.summaries.tree.sizing import LEAST_TOKENS, target_a
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, long_arguments, split_at_calls
 from langchain_tiered_memory.summaries.writers.jobs import NOTES, CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.ranking import is_filler
+from langchain_tiered_memory.text.readings import READ_CHARS
 from langchain_tiered_memory.text.sentences import pieces, split_passages
 from langchain_tiered_memory.text.truncation import head_and_tail
 
@@ -37,9 +38,6 @@ tool always says."""
 _TOLD_TOKENS = 60
 """Of one output, or of the calls of one message, so much counts for the length that a summary is asked for: what was
 looked at and what came of it is told in a line, however long it is. What it may have at most goes by what is shown."""
-
-_TALK_CHARS = 20_000
-"""Of one message looked at for small talk: what is longer says something."""
 
 
 class Shortening:
@@ -94,7 +92,7 @@ class Shortening:
         """Tokens by which the length goes that is asked for: what is said without small talk, and a line of tools."""
         start = _machine_start(source)
         said = source.text[:start]
-        told = [one.text for one in pieces(said[:_TALK_CHARS]) if one.kind == "sentence"]
+        told = [one.text for one in pieces(said[:READ_CHARS]) if one.kind == "sentence"]
         filler = sum(self._count_text(sentence) for sentence in told if is_filler(sentence))
         if start is None:
             return max(source.tokens - filler, 0)

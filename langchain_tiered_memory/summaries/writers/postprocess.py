@@ -44,6 +44,7 @@ from langchain_tiered_memory.summaries.writers.ranking import in_order_of_worth
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import folded, identifiers, stated_in, states
+from langchain_tiered_memory.text.readings import MEASURED_CHARS
 from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
@@ -188,7 +189,6 @@ def _says_something(text: str) -> bool:
 
 _AUDIT_SHARE = 0.25
 """Of a summary's size, what the audit may append where its text leaves room."""
-_MAX_CHARS = 400_000  # of all sources together that are looked at
 _MOST = 12
 _BEGINNING_CHARS = 40  # of a statement, by which it is found where it was said
 _LEAST_WORDS, _LEAST_LETTERS = 3, 0.6
@@ -224,7 +224,7 @@ def audited(
     own = count_text(text)
     room = min(max_tokens - own, int(max_tokens * share))
     whole, added = text, 0
-    if room <= 0 or sum(len(source.text) for source in job.sources) > _MAX_CHARS:
+    if room <= 0 or sum(len(source.text) for source in job.sources) > MEASURED_CHARS:
         return text
     for line in _missing(text, job, decided=decided, in_statements=in_statements):
         longer = f"{whole}\n{line}"
