@@ -61,8 +61,6 @@ class Numbers:
     # The parent's track.
     parent_share: Annotated[float, Told("of the rest", 0, 1, "chosen")] = 0.25
     """The section `parent` takes at most so much: a track's own messages come first. So does each message in it."""
-    parent_least_tokens: Annotated[int, Told("tokens", 20, 500, "chosen")] = 60
-    """Less room holds no quote beside that section's frame."""
     parent_recalled_share: Annotated[float, Told("of `parent`", 0, 1, "chosen")] = 0.5
     """What answers the question; the rest is for the parent's goal, pins and newest messages."""
 
@@ -126,8 +124,6 @@ class Numbers:
     giant_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.5
     """... than this, is masked when room is needed, once the model has seen it, down to its head and tail in half of
     that."""
-    mask_keep_tokens: Annotated[int, Told("tokens", 0, 2000, "chosen")] = 60
-    """What stays of an output that was repeated or replaced."""
     mask_batch_share: Annotated[float, Told("of the limit", 0, 1, "chosen")] = 0.1
     """A batch of masks must free so much to be worth a broken cache."""
     defended_share: Annotated[float, Told("of their rooms", 0, 1, "chosen")] = 0.5
@@ -139,7 +135,7 @@ class Numbers:
     """With less recall what the model has seen makes way: a long message that answers has no room else."""
     least_readable_tokens: Annotated[int, Told("tokens", 10, 500, "chosen")] = 48
     """A message shown head and tail with less can hardly be worked with: rather fewer of them. A result of folded calls
-    is cut to it."""
+    is cut to it, and an output that was repeated or replaced; the parent's track has no quote in less."""
     beside_folded_share: Annotated[float, Told("of the view", 0, 1, "chosen")] = 0.4
     """What stands beside a message whose calls have to be folded."""
 
@@ -186,9 +182,8 @@ class Numbers:
     """What may be left at most when a model is asked to write: a history that ends before that is never condensed by
     one, however large its turns are."""
     growth_turns: Annotated[int, Told("turns", 1, 500, "chosen")] = 40
-    """Latest turns that tell how fast a view grows: few would follow a single large result."""
-    unknown_growth_share: Annotated[float, Told("of the view", 0, 1, "chosen")] = 0.02
-    """Taken for the growth of a turn while there was none."""
+    """Latest turns that tell how fast a view grows: few would follow a single large result. A view without any is taken
+    to be full after so many."""
     least_gain: Annotated[int, Told("tokens", 0, 500, "chosen")] = 16
     """A mask, or a pointer to what is said above, that frees less is not worth its line."""
     own_sections_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.5

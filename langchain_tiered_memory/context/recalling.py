@@ -261,7 +261,7 @@ def parent_section(inputs: Inputs) -> tuple[int, Piece | None]:
     if sight is None or parent is None:
         return 0, None
     room = min(int(sight.sight_tokens / max(inputs.ratio, 1.0)), policy.of("parent"))
-    if room < NUMBERS.parent_least_tokens:
+    if room < NUMBERS.least_readable_tokens:
         return 0, None
     last, cache = inputs.required.last_user, inputs.runtime.view_cache
     name = f"{inputs.name}:{parent}"

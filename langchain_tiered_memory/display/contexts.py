@@ -34,11 +34,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, ViewDiff
     from langchain_tiered_memory.types.records import LeftOut
 
-_MESSAGES_SHOWN = 60
-"""Of a context's messages: the first few, and the last ones."""
+_SHOWN = 60
+"""Of a context's messages, the first few and the last ones; of a strip of zones."""
 _FIRST = 5
-_STRETCHES = 60
-"""Of a strip of zones."""
 
 
 def context(one: Context) -> Sheet:
@@ -111,7 +109,7 @@ def shows(one: Section) -> str:
 
 def _messages(messages: Sequence[BaseMessage]) -> tuple[Block, ...]:
     """Each message behind who says it; of many, those in the middle are counted."""
-    skipped = range(_FIRST, len(messages) - _MESSAGES_SHOWN + _FIRST) if len(messages) > _MESSAGES_SHOWN else range(0)
+    skipped = range(_FIRST, len(messages) - _SHOWN + _FIRST) if len(messages) > _SHOWN else range(0)
     blocks: list[Block] = []
     for place, message in enumerate(messages):
         if skipped and place == skipped[0]:
@@ -217,8 +215,7 @@ def window_use(found: Sequence[ContextSize]) -> Sheet:
     if largest is not None:
         about += f", up to {percent(largest.share)} of the window ({largest.tokens:,} of {largest.limit:,} tokens)"
     rows = [
-        (moment(one.at), one.track, one.tokens, percent(one.share), one.zone)
-        for one in list(reversed(found))[:_MESSAGES_SHOWN]
+        (moment(one.at), one.track, one.tokens, percent(one.share), one.zone) for one in list(reversed(found))[:_SHOWN]
     ]
     newest = table(
         "newest first", ("when (UTC)", "track", "tokens", "of the window", "zone"), rows, most=8, of=len(found)
@@ -231,4 +228,4 @@ def zones(found: Sequence[ContextSize]) -> tuple[Block, ...]:
     if not found:
         return ()
     parts = [Part(name=zone, amount=len(list(calls))) for zone, calls in groupby(one.zone for one in found)]
-    return (Bar(caption="zones, call by call", parts=tuple(parts[-_STRETCHES:]), unit="calls"),)
+    return (Bar(caption="zones, call by call", parts=tuple(parts[-_SHOWN:]), unit="calls"),)

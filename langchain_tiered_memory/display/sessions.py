@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 _KB = 1000
 _SESSIONS = 20
-_FACTS = 5
-_OUTCOMES = 5
+_NEWEST = 5
 
 
 def tiers(one: TierSizes) -> Sheet:
@@ -88,7 +87,7 @@ def files(found: Sequence[KeptFile]) -> Sheet:
 def session(one: Session) -> Sheet:
     """Its figures, the zones of its last contexts, what was decided last, and what holds."""
     figures = records.metrics(one.metrics())
-    stated, decided = one.facts(k=_FACTS), one.outcomes(limit=_OUTCOMES)
+    stated, decided = one.facts(k=_NEWEST), one.outcomes(limit=_NEWEST)
     blocks = [*figures.blocks, *contexts.zones(one.window_use())]
     blocks += [*contexts.outcomes(decided).blocks] if decided else []
     blocks += [*records.facts(stated).blocks]

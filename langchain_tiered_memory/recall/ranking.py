@@ -25,7 +25,7 @@ from langchain_tiered_memory.recall.fusion import (
     sitting_means,
 )
 from langchain_tiered_memory.recall.questions import Question
-from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.text.terms import BM25_LENGTH_SHARE, BM25_SATURATION, analyse
 from langchain_tiered_memory.text.time_expressions import Interval
 from langchain_tiered_memory.types.records import TextStatistics
 
@@ -45,9 +45,9 @@ _DAY = timedelta(days=1)
 class RankingWeights:
     """The parameters of the ranking."""
 
-    k1: float = 1.2
+    k1: float = BM25_SATURATION
     """BM25: how soon further repetitions of a term stop counting."""
-    b: float = 0.5
+    b: float = BM25_LENGTH_SHARE
     """BM25: how much a long passage is discounted, 0 to 1."""
     lexical: float = 0.5
     """Share of BM25 in the fused score; the rest is similarity."""

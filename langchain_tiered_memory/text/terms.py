@@ -21,6 +21,9 @@ from langchain_tiered_memory.text.readings import read_once
 MAX_TERM_CHARS = 64
 """Longer terms (base64, blobs) are cut, so that no database meets a lexeme above its limit (PostgreSQL: 2 KB)."""
 
+BM25_SATURATION, BM25_LENGTH_SHARE = 1.2, 0.5
+"""How soon another mention of a term adds nothing; how much a long text is held back, 0 to 1."""
+
 MAX_PARTS = 12
 """What falls into more parts than this (a hash, a blob) is kept whole only."""
 

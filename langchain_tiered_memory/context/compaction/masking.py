@@ -121,7 +121,7 @@ def _candidates(
     outputs: Sequence[Entry], *, already: frozenset[int], twins: Mapping[int, str], limit: int
 ) -> Iterator[tuple[Entry, Reason, int]]:
     """What could be masked, why, and what stays of it, cheapest loss first; an output may come more than once."""
-    least = NUMBERS.mask_keep_tokens
+    least = NUMBERS.least_readable_tokens
     # What is masked already does not say the text any more: only a shown output makes an earlier one a repeat.
     last_saying = {entry.text: entry.seq for entry in outputs if entry.seq not in already}
     yield from ((one, "repeated", least) for one in outputs if one.seq < last_saying.get(one.text, 0))

@@ -60,7 +60,7 @@ def rates_of(recent: Sequence[Entry], *, settings: Settings, model: str | None, 
         if turns > NUMBERS.growth_turns:
             break
         tokens += entry.tokens
-    growth = tokens / turns if turns else NUMBERS.unknown_growth_share * room
+    growth = tokens / turns if turns else room / NUMBERS.growth_turns
     return Rates(cached=cached_price(settings, model), growth=max(growth, 1.0))
 
 

@@ -66,9 +66,9 @@ def _with_fewer_readings(inputs: Inputs, rendered: RenderedView, *, room: int) -
             break
         if call.reading is None or call.refused or answer.pinned:
             continue
-        frees = masked.get(answer.seq, answer.tokens - OVERHEAD_TOKENS) - NUMBERS.mask_keep_tokens
+        frees = masked.get(answer.seq, answer.tokens - OVERHEAD_TOKENS) - NUMBERS.least_readable_tokens
         if frees >= NUMBERS.least_gain:
-            masked[answer.seq] = NUMBERS.mask_keep_tokens
+            masked[answer.seq] = NUMBERS.least_readable_tokens
             wanted -= frees
     plan = replace(rendered.plan, masked=tuple(sorted(masked.items())))
     if plan == rendered.plan or inputs.policy.stays - wanted < NUMBERS.part_least_tokens:

@@ -20,7 +20,7 @@ from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.supersession import standing
-from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.text.terms import BM25_LENGTH_SHARE, BM25_SATURATION, analyse
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
@@ -47,8 +47,6 @@ _UNREAD = (
     .order_by(summaries.c.first_seq, summaries.c.level)
     .limit(bindparam("most"))
 )
-_SATURATION = 1.2  # of BM25: how soon another mention of a term adds nothing
-_LENGTH_SHARE = 0.5  # of BM25: how much a long fact is held back; they are all short
 
 
 class FactStore(Room):
@@ -136,9 +134,9 @@ class FactStore(Room):
             score = 0.0
             for term in wanted:
                 if terms[term]:
-                    length = 1 - _LENGTH_SHARE + _LENGTH_SHARE * terms.total() / average
+                    length = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * terms.total() / average
                     rarity = math.log(1 + (len(held) - holders[term] + 0.5) / (holders[term] + 0.5))
-                    score += rarity * terms[term] * (_SATURATION + 1) / (terms[term] + _SATURATION * length)
+                    score += rarity * terms[term] * (BM25_SATURATION + 1) / (terms[term] + BM25_SATURATION * length)
             if score:
                 scored.append((score, fact))
         scored.sort(key=lambda one: (-one[0], -one[1].weight, -one[1].seq))

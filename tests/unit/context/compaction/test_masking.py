@@ -113,7 +113,7 @@ def test_a_look_is_replaced_by_a_later_one_even_if_that_is_masked() -> None:
 
 def test_a_batch_that_would_not_be_worth_it_is_not_begun() -> None:
     entries = [output(1, tokens=2500)]
-    worth = 2500 - NUMBERS.mask_keep_tokens - OVERHEAD_TOKENS
+    worth = 2500 - NUMBERS.least_readable_tokens - OVERHEAD_TOKENS
     assert masked(entries, free=100, least_tokens=worth + 1) == ()
     assert [mask.frees_tokens for mask in masked(entries, free=100, least_tokens=worth)] == [worth]
 

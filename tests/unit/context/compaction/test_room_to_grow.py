@@ -90,4 +90,4 @@ def test_growth_is_that_of_the_latest_turns_and_the_price_that_of_the_model() ->
     found = rates_of(entries, settings=settings, model="dear", room=1000)
     assert found.cached == 0.5
     assert found.growth == sum(entry.tokens for entry in entries) / 6
-    assert rates_of((), settings=settings, model=None, room=1000) == Rates(cached=0.1, growth=20.0)
+    assert rates_of((), settings=settings, model=None, room=1000) == Rates(cached=0.1, growth=25.0)
