@@ -23,7 +23,7 @@ from langchain_tiered_memory.text.tagged_json import MAX_LEVELS, TAG, Losses, fr
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.types.outcomes import Window, Zone
-    from langchain_tiered_memory.types.records import Entry
+    from langchain_tiered_memory.types.records import Entry, SessionRef
 
 VERSION = 1
 """Of the payloads that are written; others are refused."""
@@ -349,6 +349,8 @@ class ViewSnapshot:
 
     name: str
     """Of the view's plan."""
+    ref: SessionRef
+    """The session as it was looked up before the view was read: what was forgotten since is in the view."""
     messages: Sequence[BaseMessage]
     entries: Sequence[Entry]
     """What those of them are that stand in the transcript."""

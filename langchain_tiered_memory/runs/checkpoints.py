@@ -13,7 +13,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError, UnknownMessageError
+from langchain_tiered_memory.errors import (
+    CheckpointError,
+    InvalidInputError,
+    NotFoundError,
+    StorageConflictError,
+    UnknownMessageError,
+)
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import MAX_MESSAGES, bounded, conversation_of, decode
 from langchain_tiered_memory.runs.checkpoint_store import no_checkpoint
@@ -38,6 +44,8 @@ if TYPE_CHECKING:
 
 FINISHED_TASKS = 50
 """Finished tasks that a checkpoint names: the pruning rules ask for the last 5."""
+_ATTEMPTS = 8
+"""To save a run while messages of it are edited or forgotten: an attempt takes milliseconds, a removal longer."""
 _NEWEST_TOKENS = 50_000
 """Of the newest messages, where no view is at hand."""
 _PAGE = 50
@@ -54,7 +62,6 @@ def checkpoint(
     runtime: Runtime,
     session_id: str,
     *,
-    ref: SessionRef | None = None,
     track: str,
     reasons: Sequence[str],
     view: ViewSnapshot | None = None,
@@ -68,7 +75,6 @@ def checkpoint(
     Args:
         runtime: The memory.
         session_id: Which session.
-        ref: The session, where it was looked up already.
         track: Of which track.
         reasons: Why; each a word of `MemoryCheckpoint.reasons`, or the caller's own.
         view: What the model was given last. `None`: the newest messages, and the summaries that stand for the rest.
@@ -77,15 +83,45 @@ def checkpoint(
         langgraph_checkpoint_id: The LangGraph checkpoint that belongs to it.
         alone: Whether to save of the track alone: nothing of another is in it, nor what is the whole run's.
         figures: What its metrics have besides those of the session.
+
+    Raises:
+        StorageConflictError: when messages are edited or forgotten each time before it is written.
     """
-    only = track if alone else None
     given = _as_json(project)
-    ref = runtime.store.transcript.find(session_id) if ref is None else ref
-    if ref is None:
-        msg = f"the session {session_id!r} has nothing to save yet: add a message or start a task first"
-        raise NotFoundError(msg)
-    if project is None:
-        given = _given_before(runtime, ref, only)
+    about: dict[str, Any] = {"track": track, "reasons": reasons, "alone": alone}
+    about |= {"langgraph_checkpoint_id": langgraph_checkpoint_id, "figures": figures or {}}
+    for _ in range(_ATTEMPTS):
+        ref = view.ref if view is not None else runtime.store.transcript.find(session_id)
+        if ref is None:
+            msg = f"the session {session_id!r} has nothing to save yet: add a message or start a task first"
+            raise NotFoundError(msg)
+        if project is None:
+            project = given = _given_before(runtime, ref, track if alone else None)
+        kept = _written(runtime, ref, view=view, given=given, **about)
+        if kept is not None:
+            return kept
+        view = None  # what there is now is saved, not what a model was given
+    msg = (
+        f"no checkpoint of the session {session_id!r} was written: {_ATTEMPTS} times messages were edited or forgotten "
+        "before it was; try again later"
+    )
+    raise StorageConflictError(msg)
+
+
+def _written(
+    runtime: Runtime,
+    ref: SessionRef,
+    *,
+    track: str,
+    reasons: Sequence[str],
+    view: ViewSnapshot | None,
+    given: dict[str, Any],
+    langgraph_checkpoint_id: str | None,
+    alone: bool,
+    figures: dict[str, Any],
+) -> MemoryCheckpoint | None:
+    """Save how a run stands; `None` where somebody edited or forgot something since its session was looked up."""
+    only = track if alone else None
     runtime.store.kept_files.settle(ref)
     state = runtime.store.runs.state(ref, newest_finished=FINISHED_TASKS, track=only)
     context_state = _context_state(runtime, ref, track, view, alone=alone)
@@ -103,14 +139,14 @@ def checkpoint(
     }
     made = MemoryCheckpoint(
         id=uuid.uuid4().hex,
-        session_id=session_id,
+        session_id=ref.session_id,
         track=track,
         at=runtime.now(),
         reasons=tuple(reasons),
         context_state=context_state,
         project_state=project_state,
         tasks=state.tasks,
-        metrics=_metrics(runtime, ref, only) | (figures or {}),
+        metrics=_metrics(runtime, ref, only) | figures,
         conversation=conversation_of(messages),
         file_checksums=sums,
         state=state,
@@ -120,7 +156,7 @@ def checkpoint(
     event = runtime.event(
         EventName.CHECKPOINT_MADE,
         ", ".join(reasons) or "asked for",
-        session_id=session_id,
+        session_id=ref.session_id,
         event_id=made.id,
         checkpoint_id=made.id,
         reasons=list(reasons),
@@ -129,17 +165,7 @@ def checkpoint(
     keep = runtime.settings.checkpoints.keep
     kept = runtime.store.checkpoints.write(ref, made, keep=keep, event=event, epoch=ref.epoch)
     if kept is None:
-        # Somebody edited or forgot something meanwhile: what there is now is saved, not what a model was given.
-        return checkpoint(
-            runtime,
-            session_id,
-            track=track,
-            reasons=reasons,
-            project=given,
-            langgraph_checkpoint_id=langgraph_checkpoint_id,
-            alone=alone,
-            figures=figures,
-        )
+        return None
     deliver(runtime, event)
     runtime.view_cache.keep_recalled(ref.key, f"given:{only}", made.id, json.dumps(given))
     return kept

@@ -219,6 +219,7 @@ def _checkpointed(packing: Packing, standing: ViewStanding) -> str | None:
     pieces = laid_out(inputs, packing.before if packing.before is not None else packing.rendered)
     view = ViewSnapshot(
         name=inputs.name,
+        ref=inputs.ref,
         zone=need.zone,
         used_tokens=need.used_tokens,
         window=inputs.window,
@@ -232,7 +233,6 @@ def _checkpointed(packing: Packing, standing: ViewStanding) -> str | None:
         made = checkpoint(
             runtime,
             session_id,
-            ref=inputs.ref,
             track=inputs.track,
             reasons=reasons,
             view=view,

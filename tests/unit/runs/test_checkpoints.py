@@ -15,7 +15,7 @@ from langchain_core.messages import (
 )
 from sqlalchemy import delete, update
 
-from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError
+from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError, StorageConflictError
 from langchain_tiered_memory.messages.codec import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of
 from langchain_tiered_memory.runs import checkpoints
 from langchain_tiered_memory.runs.checkpoints import checkpoint, last_sound, restore
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_tiered_memory.memory import Session, TieredMemory
+    from langchain_tiered_memory.types.records import SessionRef
     from langchain_tiered_memory.types.runs import MemoryCheckpoint, RestoreReport
 
 both = pytest.mark.parametrize("call_style", CALL_STYLES)
@@ -109,6 +110,7 @@ def test_a_checkpoint_of_a_view_holds_the_view(call_style: CallStyle) -> None:
         shown = [SystemMessage("be brief"), *session.messages()[-2:]]
         view = ViewSnapshot(
             name="view",
+            ref=ref_of(session),
             messages=shown,
             entries=store_of(memory).transcript.by_id(ref_of(session), [str(one.id) for one in shown[1:]]),
             zone=Zone.DANGER,
@@ -122,6 +124,38 @@ def test_a_checkpoint_of_a_view_holds_the_view(call_style: CallStyle) -> None:
             key: made.context_state[key] for key in ("view", "zone", "used_tokens", "limit_tokens", "window_tokens")
         }
         assert list(told.values()) == ["view", "danger", 900, 950, 1000]
+
+
+def test_a_view_from_before_something_was_forgotten_is_not_saved() -> None:
+    with memory_with() as memory:
+        session = memory.session("s")
+        session.add_messages(conversation(4))
+        shown, window = session.messages(), Window(tokens=1000, reserved_tokens=50)
+        about: dict[str, Any] = {"zone": Zone.DANGER, "used_tokens": 900, "window": window, "entries": ()}
+        view = ViewSnapshot(name="view", ref=ref_of(session), messages=shown, **about)
+        session.forget(message_ids=["q2"])
+        made = saved(memory, view=view)
+        assert "q2" in {one.id for one in shown}
+        assert messages_of(made.conversation) == session.messages()
+
+
+def test_a_run_whose_messages_are_forgotten_again_and_again_is_not_saved_for_ever() -> None:
+    with memory_with() as memory:
+        session = memory.session("s")
+        session.add_messages(conversation(12))
+        store, left = store_of(memory), [str(one.id) for one in session.messages()]
+        placed = store.kept_files.placed
+
+        def forgets(ref: SessionRef) -> dict[str, list[str]]:
+            session.forget(message_ids=[left.pop()])
+            return placed(ref)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store.kept_files, "placed", forgets)
+            with pytest.raises(StorageConflictError, match="8 times messages were edited or forgotten"):
+                saved(memory)
+        assert session.checkpoints() == []
+        assert saved(memory).id == session.checkpoints()[0].id
 
 
 @pytest.mark.slow
