@@ -62,6 +62,7 @@ from langchain_tiered_memory.types.records import SessionRef, SummaryState
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from langchain_tiered_memory.summaries.facts.rows import Placed
 
 _OF_A_SESSION = tuple(table for table in metadata.sorted_tables if "session_key" in table.c)
 """Tables whose rows go with their session."""
@@ -146,15 +147,14 @@ class Removal(Room):
                 gone = _numbers_below(connection, target, end) if end > 0 else seqs
                 said = words_of(connection, target, gone)
                 if end > 0:
-                    self._remove_up_to(connection, row, end)
+                    lost = self._remove_up_to(connection, row, end)
                 else:
-                    self._remove_messages(connection, row, seqs)
+                    lost = self._remove_messages(connection, row, seqs)
                 since = min((one for one in gone if type(one) is int), default=0)
                 echoing = _remove_echoes(connection, keys, said, target=target, since=since)
+                for key in {target, *echoing}:
+                    stand_anew(connection, key, [*echoing.get(key, ()), *(lost if key == target else ())])
                 left = _counts(connection, keys)
-                if left["facts"] != before["facts"]:
-                    for key in {target, *echoing}:
-                        stand_anew(connection, key)
                 counted = {name: removals.c[name] + before[name] - left[name] for name in _COUNTED}
                 connection.execute(update(removals).where(removals.c.key == removal).values(counted))
             connection.execute(delete(removal_targets).where(mine))
@@ -173,8 +173,8 @@ class Removal(Room):
             row = connection.execute(select(removals).where(removals.c.key == removal)).mappings().one_or_none()
         return Removed(**{name: row[name] for name in (*_COUNTED, "items")}) if row is not None else Removed()
 
-    def _remove_messages(self, connection: Connection, row: RowMapping, seqs: Sequence[int]) -> None:
-        """Remove messages with all that hangs on them.
+    def _remove_messages(self, connection: Connection, row: RowMapping, seqs: Sequence[int]) -> list[Placed]:
+        """Remove messages with all that hangs on them; gives the rows of the facts among that.
 
         That is their revisions, every summary above them, or that a call wrote which had read them, with the facts that
         were read for it, all index rows, and the files they touched, contents that are kept of these included.
@@ -185,7 +185,7 @@ class Removal(Room):
         messages, and, with the last message, all that was said of the session itself.
         """
         ref, is_less = rows.session_ref(row), False
-        _remove_what_tells_of(connection, ref.key, seqs)
+        lost = _remove_what_tells_of(connection, ref.key, seqs)
         for part in chunks(list(seqs)):
             bury(connection, self.database.forgetting_key, row, entries.c.seq.in_(part))
             is_less |= _remove_entries(connection, ref, part)
@@ -194,16 +194,18 @@ class Removal(Room):
         if is_less and connection.execute(left).first() is None:
             _blank_what_is_older(connection, ref.key)
         advance_epoch(connection, ref.key)
+        return lost
 
-    def _remove_up_to(self, connection: Connection, row: RowMapping, end: int) -> None:
-        """Remove a session as it was when its next message would have got the number `end`."""
+    def _remove_up_to(self, connection: Connection, row: RowMapping, end: int) -> list[Placed]:
+        """Remove a session as it was when its next message would have got the number `end`; gives rows of facts too."""
         newer = and_(entries.c.session_key == row["key"], entries.c.seq.between(end, _HIGHEST))
         if connection.scalar(select(entries.c.seq).where(newer).limit(1)) is None:
             self._remove_session(connection, row)
-            return
-        self._remove_messages(connection, row, _numbers_below(connection, row["key"], end))
+            return []
+        lost = self._remove_messages(connection, row, _numbers_below(connection, row["key"], end))
         _blank_what_is_older(connection, row["key"])
         connection.execute(delete(events).where(events.c.session_key == row["key"]))
+        return lost
 
     def _remove_session(self, connection: Connection, row: RowMapping) -> None:
         key = row["key"]
@@ -261,26 +263,27 @@ def _break_off(connection: Connection, keys: Sequence[int], *, now: float) -> No
         connection.execute(update(summaries).where(held).values(lease_owner=None, lease_until=None, retry_at=now))
 
 
-def _remove_what_tells_of(connection: Connection, key: int, seqs: Sequence[int]) -> None:
-    """Remove what was made of messages, and what calls wrote that had read them."""
+def _remove_what_tells_of(connection: Connection, key: int, seqs: Sequence[int]) -> list[Placed]:
+    """Remove what was made of messages, and what calls wrote that had read them; gives rows of facts among that."""
     above: dict[str, None] = {}
     for part in chunks(list(seqs)):
         mine = (entries.c.session_key == key, entries.c.seq.in_(part), entries.c.summary_id.is_not(None))
         above |= dict.fromkeys(connection.scalars(select(entries.c.summary_id).where(*mine)))
     stated = stated_by(connection, key, seqs)
     told = told_elsewhere(connection, key, seqs, stated)
-    drop_facts(connection, key, [*stated, *joined_beside(connection, key, above)])
-    uproot(connection, list(dict.fromkeys([*above, *told, *written_beside(connection, key, above)])))
+    lost = drop_facts(connection, key, [*stated, *joined_beside(connection, key, above)])
+    return lost + uproot(connection, list(dict.fromkeys([*above, *told, *written_beside(connection, key, above)])))
 
 
 def _remove_echoes(
     connection: Connection, keys: Sequence[int], said: frozenset[str], *, target: int, since: int
-) -> Collection[int]:
+) -> dict[int, list[Placed]]:
     """Remove what says still what the messages said that are gone from a session; what it stood for is free again.
 
     So are checkpoints and outcomes that may have shown it: in the session itself none from before the message `since`.
-    Gives the sessions that had such.
+    Gives the sessions that had such, by their keys, with the rows of facts among that.
     """
+    lost: dict[int, list[Placed]] = {}
     found = echoes(connection, keys, said)
     for key, (ids, notes) in found.items():
         stood: list[tuple[int, str | None]] = []
@@ -291,8 +294,7 @@ def _remove_echoes(
             for part in chunks(named):
                 mine = (table.c.session_key == key, table.c.id.in_(part))
                 stood += [(seq, track) for seq, track in connection.execute(select(first, table.c.track).where(*mine))]
-        uproot(connection, ids)
-        drop_facts(connection, key, notes)
+        lost[key] = uproot(connection, ids) + drop_facts(connection, key, notes)
         oldest = max(min((first for first, _ in stood), default=0), since if key == target else 0)
         connection.execute(delete(plans).where(plans.c.session_key == key))
         drop_checkpoints_since(connection, key, oldest, tracks={track for _, track in stood if track is not None})
@@ -300,7 +302,7 @@ def _remove_echoes(
     for key in keys:
         if key != target:
             advance_epoch(connection, key)  # no request that showed it is used any more
-    return found.keys()
+    return lost
 
 
 def _counts(connection: Connection, keys: Sequence[int]) -> dict[str, int]:
@@ -318,10 +320,10 @@ def _with_those_above(connection: Connection, ids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(one for part in chunks(list(ids)) for one in ancestors(connection, part)))
 
 
-def uproot(connection: Connection, summary_ids: Sequence[str]) -> None:
+def uproot(connection: Connection, summary_ids: Sequence[str]) -> list[Placed]:
     """Remove summaries with their facts and everything above them; what they covered is free again.
 
-    Which of the other facts hold is for the caller to say anew.
+    Gives the rows of those facts: which of the other facts hold is for the caller to say anew.
     """
     above = _with_those_above(connection, summary_ids)
     for part in chunks(above):
@@ -331,9 +333,10 @@ def uproot(connection: Connection, summary_ids: Sequence[str]) -> None:
         superseded = and_(below, summaries.c.state == SummaryState.SUPERSEDED)
         connection.execute(update(summaries).where(superseded).values(state=SummaryState.ACTIVE))
         connection.execute(update(summaries).where(below).values(parent_id=None))
-    drop_facts_of_summaries(connection, above)
+    lost = drop_facts_of_summaries(connection, above)
     for part in chunks(above):
         connection.execute(delete(summaries).where(summaries.c.id.in_(part)))
+    return lost
 
 
 def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[int]) -> bool:

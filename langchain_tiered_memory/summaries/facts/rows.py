@@ -1,8 +1,8 @@
 """Facts as rows, in the caller's transaction: written, removed, and given their standing.
 
 A row belongs to the level-1 summary whose condensation read it, and comes and goes with it. Whether a fact holds
-depends on the facts that there are, and on nothing else: whatever comes or goes, the standing of all the session's
-facts is worked out anew, so that the order of chunks, edits and readings leaves no trace.
+depends on the facts that there are, and on nothing else: whatever comes or goes, the standing of all that it may
+concern is worked out anew, so that the order of chunks, edits and readings leaves no trace.
 
 Whoever calls these has locked the session.
 """
@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, delete, func, or_, select, update
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
@@ -26,11 +26,15 @@ from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.sql.column_forms import Columns
+    from langchain_tiered_memory.summaries.facts.supersession import Named
+    from langchain_tiered_memory.types.records import FactStatus
 
 Listed = TypeVar("Listed", int, str)
+Placed: TypeAlias = "Row[*tuple[Any, ...]]"
+"""A row of some columns of a fact."""
 _NEWEST_SEQS = 400
 """Messages before those that are new, of whose facts all subjects are read: most words are found often enough there."""
 _MOST_WORDS = 60
@@ -39,6 +43,8 @@ _PACKED, _NUMBERS, _IDS = ("speaker", "track"), ("sources", "instead_of"), ("end
 IS_READ = table.c.joins == "[]"
 """Of a fact that is read in messages or in the text of their summary. Others join notes, and go with any of these."""
 _IN_OTHER_FORMS = {*_PACKED, *_NUMBERS, *_IDS, "by_model"}
+_TELLING = (table.c.id, table.c.kind, table.c.seq, table.c.subject, table.c.by_model)
+"""Which fact a row is, and which others it may concern."""
 _PLAIN = tuple(one.name for one in fields(Fact) if one.name not in _IN_OTHER_FORMS and one.name in table.c)
 """Columns of facts, by the form in which they keep a field."""
 _STANDING = (
@@ -72,11 +78,14 @@ def write_facts(connection: Connection, key: int, summary_id: str, found: Sequen
     new = {fact.id: as_stored(fact) for fact in found}
     newest = connection.scalar(select(func.max(table.c.seq)).where(table.c.session_key == key))
     is_behind = not mentions and isinstance(newest, int) and all(fact.seq > newest for fact in new.values())
-    drop_facts(connection, key, [*mentions, *new], again=new)
+    gone = drop_facts(connection, key, [*mentions, *new], again=new)
     values = [_values(key, summary_id, fact, least_mentions=_count(mentions.get(fact.id))) for fact in new.values()]
     insert_all(connection, table, values)
     if mentions or new:
-        stand_anew(connection, key, after=newest if is_behind else None)
+        if is_behind:
+            _stand_behind(connection, key, after=newest)
+        else:
+            stand_anew(connection, key, [*gone, *new.values()])
 
 
 def write_joining(connection: Connection, key: int, joining: Sequence[Fact], *, beside: Sequence[str] = ()) -> int:
@@ -87,7 +96,8 @@ def write_joining(connection: Connection, key: int, joining: Sequence[Fact], *, 
     held = and_(table.c.session_key == key, table.c.status == "active")
     values: list[dict[str, Any]] = []
     joined = 0
-    for fact in map(as_stored, joining):
+    new = list(map(as_stored, joining))
+    for fact in new:
         query = select(table.c.summary_id).where(held, table.c.id.in_(fact.joins)).order_by(table.c.seq, table.c.id)
         hosts = connection.scalars(query).all()
         if len(hosts) == len(fact.joins):
@@ -95,27 +105,25 @@ def write_joining(connection: Connection, key: int, joining: Sequence[Fact], *, 
             joined += len(hosts)
     insert_all(connection, table, values)
     if values:
-        stand_anew(connection, key)
+        stand_anew(connection, key, new)
     return joined
 
 
-def drop_facts_of_summaries(connection: Connection, summary_ids: Sequence[str]) -> None:
+def drop_facts_of_summaries(connection: Connection, summary_ids: Sequence[str]) -> list[Placed]:
     """Remove the facts that were read for these summaries, of whichever session, as `drop_facts` does."""
     found: dict[int, list[str]] = {}
     for part in chunks(list(summary_ids)):
         query = select(table.c.session_key, table.c.id).where(table.c.summary_id.in_(part))
         for key, fact in connection.execute(query):
             found.setdefault(key, []).append(fact)
-    for key, ids in found.items():
-        drop_facts(connection, key, ids)
+    return [one for key, ids in found.items() for one in drop_facts(connection, key, ids)]
 
 
 def drop_facts_of_messages(connection: Connection, key: int, seqs: Sequence[int]) -> None:
     """Remove the facts that any of these messages states, alone or with others, and say anew which others hold."""
     ids = stated_by(connection, key, seqs)
     if ids:
-        drop_facts(connection, key, ids)
-        stand_anew(connection, key)
+        stand_anew(connection, key, drop_facts(connection, key, ids))
 
 
 def stated_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str]:
@@ -140,17 +148,8 @@ def told_elsewhere(connection: Connection, key: int, seqs: Sequence[int], fact_i
     """
     naming = and_(table.c.session_key == key, table.c.by_model, or_(table.c.instead_of != "[]", table.c.ends != "[]"))
     wanted, ids = frozenset(seqs), sorted(fact_ids)
-
-    def is_named(begin: str) -> bool:
-        at = bisect_left(ids, begin)
-        return at < len(ids) and ids[at].startswith(begin)
-
     query = select(table.c.summary_id, table.c.instead_of, table.c.ends).where(naming)
-    return [
-        row.summary_id
-        for row in connection.execute(query)
-        if not wanted.isdisjoint(listed(row.instead_of, int)) or any(map(is_named, listed(row.ends, str)))
-    ]
+    return [row.summary_id for row in connection.execute(query) if _names(row, wanted, ids)]
 
 
 def joined_beside(connection: Connection, key: int, summary_ids: Collection[str]) -> list[str]:
@@ -168,26 +167,94 @@ def take_up(connection: Connection, key: int, ids: Iterable[str]) -> None:
         connection.execute(update(table).where(mine).values(mentions=table.c.mentions + 1))
 
 
-def stand_anew(connection: Connection, key: int, *, after: int | None = None) -> None:
-    """Work out anew which of a session's facts hold.
+def stand_anew(connection: Connection, key: int, changed: Sequence[Named] | None = None) -> None:
+    """Work out anew which of a session's facts hold; `changed` are those that came or went, where that is known.
 
-    Where all that was written since stands behind message `after`, the standing of what came before is right without
-    it; `None` where facts came or went among the others.
+    Judged anew is what they may concern, and what is concerned by what turns out to stand otherwise than before. What
+    the others took the place of is settled.
     """
-    if after is None:
+    if changed is None:
         facts = all_facts(connection, key)
-        stands = standing(facts)
-    else:
-        facts = _concerned(connection, key, after)
-        before = {one.id: one.superseded_by for one in facts if one.seq <= after and one.superseded_by is not None}
-        stands = standing(facts, settled=before, after=after)
+        _write_standing(connection, key, facts, standing(facts))
+    if not changed:
+        return
+    columns = (*_TELLING, table.c.superseded_by, *(table.c[name] for name in ("instead_of", "ends", "joins")))
+    query = select(*columns).where(table.c.session_key == key).order_by(table.c.seq)
+    known = {row.id: row for row in connection.execute(query) if _is_placed(row)}
+    moved = [one for one in changed if _is_placed(one)]
+    gone = {one.id for one in changed} - known.keys()
+    freed = [row for row in known.values() if row.superseded_by in gone]
+    if freed:
+        connection.execute(_STANDING, [_stood(key, row.id, ("active", None)) for row in freed])
+    moved += freed
+    while True:
+        judged, needed = _hanging(known, moved)
+        facts = facts_with(connection, key, needed)
+        settled = {one.id: one.superseded_by for one in facts if one.superseded_by and one.superseded_by not in judged}
+        stands = standing(facts, settled=settled, judged=judged)
+        other = [one for one in facts if (one.status, one.superseded_by) != stands[one.id]]
+        ids = {one.id for one in moved}
+        if ids.issuperset(one.id for one in other):
+            _write_standing(connection, key, facts, stands)
+            return
+        moved += (one for one in other if one.id not in ids)
+
+
+def _hanging(known: Mapping[str, Placed], moved: Sequence[Named]) -> tuple[set[str], list[str]]:
+    """The facts that are judged otherwise, maybe, where these came, went or changed, and all that is looked at then."""
+    ids, seqs = {one.id for one in moved}, frozenset(one.seq for one in moved)
+    begins, others = sorted(ids), [row for name, row in known.items() if name not in ids]
+    judged = {one.id for one in near(moved, others, ahead=True)} | (ids & known.keys())
+    judged |= {row.id for row in others if _names(row, seqs, begins)}
+    named, ends = set[int](), set[str]()
+    for name in judged:
+        named.update(listed(known[name].instead_of, int))
+        ends.update(listed(known[name].ends, str))
+    needed = judged | {one.id for one in near([known[name] for name in judged], list(known.values()))}
+    needed |= {row.id for row in known.values() if row.seq in named or row.id.startswith(tuple(ends))}
+    for row in known.values():
+        joins = listed(row.joins, str) if row.joins != "[]" else []
+        if row.id in ids or not ids.isdisjoint(joins):
+            needed.update((row.id, *joins))
+    return judged, [*needed, *(by for name in needed & known.keys() if (by := known[name].superseded_by) is not None)]
+
+
+def _names(row: Placed, seqs: frozenset[int], ids: Sequence[str]) -> bool:
+    """Whether a fact says that it changes, finishes or withdraws what these messages, or some of these facts, say."""
+    return not seqs.isdisjoint(listed(row.instead_of, int)) or any(_begins(ids, one) for one in listed(row.ends, str))
+
+
+def _begins(ids: Sequence[str], begin: str) -> bool:
+    """Whether one of these ids, in their order, begins so."""
+    at = bisect_left(ids, begin)
+    return at < len(ids) and ids[at].startswith(begin)
+
+
+def _is_placed(one: Named) -> bool:
+    """Whether a row tells which fact it is, and what it may concern; a damaged one does not."""
+    return type(one.seq) is int and isinstance(one.subject, str)
+
+
+def _stood(key: int, fact_id: str, stands: tuple[FactStatus, str | None]) -> dict[str, Any]:
+    return {"session": key, "fact": fact_id, "now_status": stands[0], "now_by": stands[1]}
+
+
+def _write_standing(
+    connection: Connection, key: int, facts: Sequence[Fact], stands: Mapping[str, tuple[FactStatus, str | None]]
+) -> None:
     changed = [
-        {"session": key, "fact": fact.id, "now_status": stands[fact.id][0], "now_by": stands[fact.id][1]}
-        for fact in facts
-        if (fact.status, fact.superseded_by) != stands[fact.id]
+        _stood(key, fact.id, stands[fact.id]) for fact in facts if (fact.status, fact.superseded_by) != stands[fact.id]
     ]
     if changed:
         connection.execute(_STANDING, changed)
+
+
+def _stand_behind(connection: Connection, key: int, *, after: int) -> None:
+    """Work out which facts hold where all that were added stand behind message `after`."""
+    facts = _concerned(connection, key, after)
+    before = {one.id: one.superseded_by for one in facts if one.seq <= after and one.superseded_by is not None}
+    later = {one.id for one in facts if one.seq > after}
+    _write_standing(connection, key, facts, standing(facts, settled=before, judged=later))
 
 
 def _concerned(connection: Connection, key: int, after: int) -> list[Fact]:
@@ -196,7 +263,7 @@ def _concerned(connection: Connection, key: int, after: int) -> list[Fact]:
     Of the newest messages the subjects of all are read; of what is older, which grows with the session, only those that
     have a word of which there were too few.
     """
-    columns = (table.c.id, table.c.kind, table.c.seq, table.c.subject, table.c.instead_of, table.c.ends)
+    columns = (*_TELLING, table.c.instead_of, table.c.ends)
     query = select(*columns).where(table.c.session_key == key)
     known = connection.execute(query.where(table.c.seq > after - _NEWEST_SEQS)).all()
     new = [one for one in known if one.seq > after]
@@ -234,19 +301,23 @@ def facts_with(connection: Connection, key: int, ids: Sequence[str]) -> list[Fac
     return sorted(found, key=lambda one: (one.seq, one.id))
 
 
-def drop_facts(connection: Connection, key: int, ids: Sequence[str], *, again: Collection[str] = ()) -> None:
-    """Remove facts, and what joins one of them that does not come `again`: it says what they said.
+def drop_facts(connection: Connection, key: int, ids: Sequence[str], *, again: Collection[str] = ()) -> list[Placed]:
+    """Remove facts, and what joins one of them that does not come `again`: it says what they said. Gives their rows.
 
     Which of the others hold is for the caller to say anew.
     """
     gone = list(dict.fromkeys(ids))
+    dropped: list[Placed] = []
     while gone:
         for part in chunks(gone):
-            connection.execute(delete(table).where(table.c.session_key == key, table.c.id.in_(part)))
+            mine = and_(table.c.session_key == key, table.c.id.in_(part))
+            dropped += connection.execute(select(*_TELLING).where(mine)).all()
+            connection.execute(delete(table).where(mine))
         lost = set(gone).difference(again)
         joining = select(table.c.id, table.c.joins).where(table.c.session_key == key, ~IS_READ) if lost else None
         found = connection.execute(joining).all() if joining is not None else ()
         gone = [row.id for row in found if not lost.isdisjoint(listed(row.joins, str))]
+    return dropped
 
 
 def listed(column: object, kind: type[Listed]) -> list[Listed]:

@@ -167,7 +167,8 @@ class FactStore(Room):
         own = sorted({one.id: one for one in (*fresh, *kept)}.values(), key=_worth, reverse=True)
         if track is None:
             after = min(one.seq for one in fresh) - 1
-            stands = standing(own, settled=_settled_before(kept, after), after=after)
+            later = {one.id for one in own if one.seq > after}
+            stands = standing(own, settled=_settled_before(kept, after), judged=later)
         else:
             stands = standing(own)
         judged = [replace(one, status=stands[one.id][0], superseded_by=stands[one.id][1]) for one in own]

@@ -36,7 +36,7 @@ from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Fact, FactStatus, Role
 
@@ -92,21 +92,22 @@ class Named(Protocol):
     def seq(self) -> int: ...  # noqa: D102
     @property
     def subject(self) -> str: ...  # noqa: D102
+    @property
+    def by_model(self) -> bool: ...  # noqa: D102
 
 
 OneNamed = TypeVar("OneNamed", bound=Named)
 
 
 def standing(
-    facts: Sequence[Fact], *, settled: Mapping[str, str] | None = None, after: int = 0
+    facts: Sequence[Fact], *, settled: Mapping[str, str] | None = None, judged: Collection[str] | None = None
 ) -> dict[str, tuple[FactStatus, str | None]]:
     """The status of each fact, and the id of the one that took its place or says it too; see `superseded`.
 
     What was joined to another holds in its words, and what it took the place of stays replaced.
     """
-    joined = {fact.id: fact.superseded_by for fact in facts if settled is not None and fact.status == "joined"}
-    joined |= {old: fact.id for fact in facts for old in fact.joins}
-    gone = superseded(facts, settled=settled, after=after)
+    joined = _joined(facts, judged)
+    gone = superseded(facts, settled=settled, judged=judged)
     found: dict[str, tuple[FactStatus, str | None]] = {}
     for fact in facts:
         if fact.id in joined:
@@ -116,43 +117,65 @@ def standing(
     return found
 
 
-def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = None, after: int = 0) -> dict[str, str]:
+def superseded(
+    facts: Sequence[Fact], *, settled: Mapping[str, str] | None = None, judged: Collection[str] | None = None
+) -> dict[str, str]:
     """Id of each fact that does not hold any more -> id of the one that took its place.
 
     Depends on the set of `facts` only. Within one message a statement that announces a change comes after the others.
-    Where `settled` is what this function gave for the messages up to `after`, only the others are judged, and of the
-    settled facts only those are looked at that they may concern.
+    What was joined to another is compared with nothing that comes later.
+
+    With `judged` only the facts of these ids are judged: what the others took the place of is `settled`, each in its
+    turn, and of them only those are looked at that the judged ones may concern.
     """
-    new_facts = [fact for fact in facts if settled is None or fact.seq > after]
+    new_facts = [fact for fact in facts if judged is None or fact.id in judged]
     named = dict(_named(new_facts, facts))
-    judged = [fact for fact in new_facts if fact.kind not in _STAYS or fact.id in named]
-    known_before = [] if settled is None else near(judged, [one for one in facts if one.seq <= after])
+    new_facts = [fact for fact in new_facts if fact.kind not in _STAYS or fact.id in named]
+    joined = _joined(facts, judged)
+    before = {old: by for old, by in (settled or {}).items() if old not in joined}
+    others: list[Fact] = []
+    took: dict[str, list[str]] = {}
+    if judged is not None:
+        since = min((fact.seq for fact in new_facts), default=0)
+        takers = set(before.values())
+        takers = {fact.id for fact in facts if fact.id in takers and fact.id not in judged and fact.seq >= since}
+        for old in [old for old, by in before.items() if by in takers]:
+            took.setdefault(before.pop(old), []).append(old)
+        known = [fact for fact in facts if fact.id not in judged]
+        close = {fact.id for fact in near(new_facts, known)}
+        others = [fact for fact in known if fact.id in close or fact.id in takers]
     ordered = sorted(
-        (_look(fact) for fact in (*known_before, *judged)),
+        (_look(fact) for fact in (*others, *new_facts)),
         key=lambda one: (one.fact.seq, one.stance.changes or bool(one.stance.denied), one.fact.id),
     )
-    gone: dict[str, str] = dict(settled or {})
+    gone: dict[str, str] = before
     about: dict[str, list[_Looked]] = {}
     recent: list[_Looked] = []
     for new in ordered:
-        for old in named.get(new.fact.id, ()):
+        for old in (*named.get(new.fact.id, ()), *took.get(new.fact.id, ())):
             gone.setdefault(old, new.fact.id)
         if new.fact.kind in _STAYS:
             continue
         recent = [old for old in recent if new.fact.seq - old.fact.seq <= _NEAR_SEQS]
-        if settled is None or new.fact.seq > after:
+        if judged is None or new.fact.id in judged:
             # A model's sentence says what it stands instead of: its subject may be read otherwise than that one's.
             denies_by_name = new.fact.by_model and bool(new.stance.denied)
-            known = {
+            known_now = {
                 id(old): old
                 for old in (*_sharing(new, about), *(() if new.about and not denies_by_name else recent))
-                if old.fact.id not in gone
+                if old.fact.id not in gone and old.fact.id not in joined
             }
-            gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known.values())))
+            gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known_now.values())))
         for word in new.about:
             about.setdefault(word, []).append(new)
         recent = [*recent, new][-_NEAREST:]
     return gone
+
+
+def _joined(facts: Sequence[Fact], judged: Collection[str] | None) -> dict[str, str | None]:
+    """The notes that were joined to another, with that one."""
+    known = {fact.id: fact.superseded_by for fact in facts if judged is not None and fact.status == "joined"}
+    return known | {old: fact.id for fact in facts for old in fact.joins}
 
 
 def _named(new_facts: Sequence[Fact], facts: Sequence[Fact]) -> Iterator[tuple[str, list[str]]]:
@@ -224,24 +247,41 @@ def _is_rival(one: _Looked, other: _Looked) -> bool:
     return _beside_value(swap.new, one) == _beside_value(swap.old, other) == ()
 
 
-def near(new: Sequence[Named], before: Sequence[OneNamed]) -> list[OneNamed]:
-    """Those of `before` that `superseded` would compare with one of `new`: of a subject of theirs, or just before."""
-    wanted = frozenset(word for fact in new for word in _about(fact))
-    since = min((fact.seq for fact in new), default=0) - _NEAR_SEQS
+def near(these: Sequence[Named], others: Sequence[OneNamed], *, ahead: bool = False) -> list[OneNamed]:
+    """Those of `others` that `superseded` would compare with one of these: of a subject of theirs, or just before.
+
+    With `ahead` those that it would compare one of these with. Of the message in which the last of them stands it is
+    all: their order is known when they are looked at.
+    """
+    way = 1 if ahead else -1
+    ones: list[tuple[Named, OneNamed | None]] = [(one, None) for one in these]
+    ones += [(one, one) for one in others if one.kind not in _STAYS]
     seen: dict[str, int] = {}
+    since: dict[str, int] = {}
     last: dict[str, int] = {}
+    around: int | None = None
     found: list[OneNamed] = []
-    for fact in sorted((one for one in before if one.kind not in _STAYS), key=lambda one: -one.seq):
-        words = wanted & _about(fact)
-        # Of the message in which the last of them stands, all: their order is known when they are looked at.
-        few = [word for word in words if seen.get(word, 0) < _NEAREST or last[word] == fact.seq]
+    for one, other in sorted(ones, key=lambda pair: (way * pair[0].seq, pair[1] is not None)):
+        words = _about(one)
+        if other is None:
+            seen |= dict.fromkeys(words, 0)
+            since |= dict.fromkeys(words, one.seq)
+            around = one.seq if ahead or _looks_around(one) else around
+            continue
+        words = words & seen.keys()
+        few = [word for word in words if seen[word] < _NEAREST or last[word] == one.seq]
+        last |= dict.fromkeys(few, one.seq)
         for word in words:
-            seen[word] = seen.get(word, 0) + 1
-            if word in few:
-                last[word] = fact.seq
-        if few or fact.seq >= since:
-            found.append(fact)
+            seen[word] += one.seq != since[word]
+        is_around = around is not None and abs(one.seq - around) <= _NEAR_SEQS and (not ahead or _looks_around(one))
+        if few or is_around:
+            found.append(other)
     return found
+
+
+def _looks_around(one: Named) -> bool:
+    """Whether a statement may be about what was said just before it, whatever that is about."""
+    return one.by_model or not _about(one)
 
 
 def words_to_seek(new: Sequence[Named], newest: Sequence[Named]) -> frozenset[str]:
