@@ -4,7 +4,8 @@ A summary stands for its messages, and its writer has read more than these: the 
 earlier messages, summaries below and beside it, an agent's whole request. Two rules find what it may have told of that:
 
 - What one call wrote together read the same, and may say it in any words. Each text names the summaries that were
-  written with it (`beside`), so none is missed; of a text from before that was kept, those of its reach count.
+  written with it, and the notes that its writer was shown (`beside`), so none that read the messages or a note of them
+  is missed; of a text from before that was kept, those of its reach count.
 - Anything else that forgotten messages said has reached a text by their words. A sentence is an echo of them where it
   says something that they say, that nothing which the text stands for says, and that none of the messages which are
   left says either: a word alone, or several words together. What is in everybody's mouth is no such word.
@@ -88,9 +89,9 @@ def _said_in(payload: str) -> str:
         return str(payload)  # damaged: its words stand in it somewhere
 
 
-def written_beside(connection: Connection, key: int, summary_ids: Collection[str]) -> list[str]:
-    """The summaries of a session that a model wrote in one call with any of these."""
-    wanted = frozenset(summary_ids)
+def written_beside(connection: Connection, key: int, read: Collection[str]) -> list[str]:
+    """The summaries of a session that a model wrote in one call with any of these, or where it was shown any."""
+    wanted = frozenset(read)
     columns = ("first_seq", "id", "level", "track", "beside", "model", "by_rules")
     query = select(*(summaries.c[name] for name in columns)).where(summaries.c.session_key == key)
     found: dict[str, None] = {}

@@ -202,7 +202,11 @@ class Removal(Room):
         if connection.scalar(select(entries.c.seq).where(newer).limit(1)) is None:
             self._remove_session(connection, row)
             return []
-        lost = self._remove_messages(connection, row, _numbers_below(connection, row["key"], end))
+        # A writer may have been shown what goes in other sessions too, which look for it where something stays: what
+        # was made here meanwhile is made anew.
+        made = connection.scalars(select(summaries.c.id).where(summaries.c.session_key == row["key"])).all()
+        lost = uproot(connection, made)
+        lost += self._remove_messages(connection, row, _numbers_below(connection, row["key"], end))
         _blank_what_is_older(connection, row["key"])
         connection.execute(delete(events).where(events.c.session_key == row["key"]))
         return lost
@@ -271,8 +275,10 @@ def _remove_what_tells_of(connection: Connection, key: int, seqs: Sequence[int])
         above |= dict.fromkeys(connection.scalars(select(entries.c.summary_id).where(*mine)))
     stated = stated_by(connection, key, seqs)
     told = told_elsewhere(connection, key, seqs, stated)
-    lost = drop_facts(connection, key, [*stated, *joined_beside(connection, key, above)])
-    return lost + uproot(connection, list(dict.fromkeys([*above, *told, *written_beside(connection, key, above)])))
+    lost = drop_facts(connection, key, stated)
+    read = dict.fromkeys([*above, *(one.id for one in lost)])
+    lost += drop_facts(connection, key, joined_beside(connection, key, read))
+    return lost + uproot(connection, list(dict.fromkeys([*above, *told, *written_beside(connection, key, read)])))
 
 
 def _remove_echoes(

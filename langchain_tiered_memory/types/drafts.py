@@ -115,7 +115,8 @@ class Written:
     taken_up: tuple[str, ...] = ()
     """Above level 1: ids of facts that this text states."""
     beside: tuple[str, ...] = ()
-    """Ids of the other summaries that the same call wrote, so that it read what those stand for as well."""
+    """Ids of what its writer read besides what it stands for: summaries that the same call wrote, whose messages it
+    read, and notes that it was shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from sqlalchemy import inspect
 from langchain_tiered_memory.forgetting.echoes import telling
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.call_styles import CALL_STYLES, told
-from tests.memory_builders import open_memory, quick_settings, small_levels, store_of, summaries_of
+from tests.memory_builders import open_memory, quick_settings, ref_of, small_levels, store_of, summaries_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -167,7 +167,10 @@ def test_not_in_what_the_same_call_wrote_of_other_messages(call_style: CallStyle
 
 
 @both
-@pytest.mark.parametrize("says", ["- The safe in Quorvenstad is theirs.", "- The vault opens with 48,213 as before."])
+@pytest.mark.parametrize(
+    "says",
+    ["- The safe in Quorvenstad is theirs.", "- The vault opens with 48,213 as before.", "- There is a strongbox."],
+)
 def test_not_where_a_later_writer_was_shown_a_note_of_it_and_names_none(
     call_style: CallStyle, where: Any, says: str
 ) -> None:
@@ -179,8 +182,9 @@ def test_not_where_a_later_writer_was_shown_a_note_of_it_and_names_none(
 
 
 @both
-def test_not_in_a_headline_above_other_stretches(call_style: CallStyle, where: Any) -> None:
-    model = echoing(lambda part, asked: "- Quorvenstad, too." if has_note(part, asked) and "<m " not in part else "")
+@pytest.mark.parametrize("says", ["- Quorvenstad, too.", "- There is a strongbox."])
+def test_not_in_a_headline_above_other_stretches(call_style: CallStyle, where: Any, says: str) -> None:
+    model = echoing(lambda part, asked: says if has_note(part, asked) and "<m " not in part else "")
     with open_memory(where, model=model, settings=flat(sources=3)) as memory:
         fed(call_style, memory.session("t"), FIRST, LATER)
         assert stood(memory, level=2)
@@ -189,8 +193,9 @@ def test_not_in_a_headline_above_other_stretches(call_style: CallStyle, where: A
 
 
 @both
-def test_not_in_a_note_that_joins_others(call_style: CallStyle, where: Any) -> None:
-    model = echoing(lambda part, asked: "; Quorvenstad" if part == "notes" and "Quor" in asked else "")
+@pytest.mark.parametrize("says", ["Quorvenstad", "a strongbox"])
+def test_not_in_a_note_that_joins_others(call_style: CallStyle, where: Any, says: str) -> None:
+    model = echoing(lambda part, asked: f"; {says}" if part == "notes" and "Quor" in asked else "")
     with open_memory(where, model=model, settings=flat()) as memory:
         session = memory.session("t")
         told(call_style, session.add_messages, SAFE)
@@ -199,7 +204,7 @@ def test_not_in_a_note_that_joins_others(call_style: CallStyle, where: Any) -> N
             between = talk(first, first + 12)[1::2]
             fed(call_style, session, [one for pair in zip(boats, between, strict=True) for one in pair])
         joined = [one.text for one in told(call_style, session.facts, k=999) if one.text.startswith("Boats:")]
-        assert any("Quorvenstad" in one for one in joined)
+        assert any(says in one for one in joined)
         forget_and_look(call_style, memory, model, where)
 
 
@@ -236,6 +241,24 @@ def test_not_in_another_session_of_the_user_but_in_anybody_elses(
         assert not stood(memory)
         assert not NAMED.search(shown(call_style, memory.session("t")))
         assert NAMED.search(shown(call_style, memory.session("bob")))
+        assert told(call_style, memory.verify).healthy
+
+
+@both
+def test_not_in_a_session_that_waits_to_be_forgotten_itself(call_style: CallStyle, where: Any) -> None:
+    model = echoing(lambda *_: "" if seen else "- Quorvenstad was told of elsewhere.")
+    seen: list[bool] = []
+    with open_memory(where, model=model, settings=flat()) as memory:
+        told(call_style, memory.session("other", user="ann").add_messages, SAFE)
+        told(call_style, memory.session("t", user="ann").add_messages, talk(30, 32))
+        keys = [ref_of(memory.session(name)).key for name in ("other", "t")]
+        store_of(memory).removal.begin(dict.fromkeys(keys, ()), now=memory.session("t").core.runtime.now())
+        fed(call_style, memory.session("t"), talk(0, 24))
+        assert stood(memory)
+        seen.append(True)
+        told(call_style, memory.forget, user="bob")  # takes up what was begun
+        assert not NAMED.findall(everything(memory))
+        assert memory.session("t").messages() == talk(0, 24)
         assert told(call_style, memory.verify).healthy
 
 

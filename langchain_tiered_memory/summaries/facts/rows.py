@@ -91,7 +91,7 @@ def write_facts(connection: Connection, key: int, summary_id: str, found: Sequen
 def write_joining(connection: Connection, key: int, joining: Sequence[Fact], *, beside: Sequence[str] = ()) -> int:
     """Add notes that join others, under the summary of the newest, where all hold; how many are joined.
 
-    `beside` are the summaries that the same call wrote.
+    `beside` are the summaries that the same call wrote, and the notes that it was shown.
     """
     held = and_(table.c.session_key == key, table.c.status == "active")
     values: list[dict[str, Any]] = []
@@ -152,9 +152,9 @@ def told_elsewhere(connection: Connection, key: int, seqs: Sequence[int], fact_i
     return [row.summary_id for row in connection.execute(query) if _names(row, wanted, ids)]
 
 
-def joined_beside(connection: Connection, key: int, summary_ids: Collection[str]) -> list[str]:
-    """The notes that a model joined in one call with any of these summaries, or nobody knows with which."""
-    wanted = frozenset(summary_ids)
+def joined_beside(connection: Connection, key: int, read: Collection[str]) -> list[str]:
+    """The notes that a model joined where it wrote or was shown any of these, or nobody knows what."""
+    wanted = frozenset(read)
     joining = select(table.c.id, table.c.beside).where(table.c.session_key == key, ~IS_READ)
     found = connection.execute(joining).all() if wanted else ()
     return [row.id for row in found if row.beside is None or not wanted.isdisjoint(listed(row.beside, str))]

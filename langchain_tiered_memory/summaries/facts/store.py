@@ -304,7 +304,7 @@ class FactStore(Room):
                 parts = (select(func.count()).where(mine, column.in_(part)) for part in chunks(list(read)))
                 if sum(connection.scalar(query) or 0 for query in parts) < len(read):
                     return 0
-            return rows.write_joining(connection, ref.key, joining, beside=beside)
+            return rows.write_joining(connection, ref.key, joining, beside=(*beside, *shown))
 
     def read_summaries(self, ref: SessionRef) -> frozenset[str]:
         """The finished level-1 summaries whose facts were read as they are read now."""

@@ -345,7 +345,7 @@ def _written(
             put_off(runtime, ref, summary, error)
             seen.add(summary.id)
             continue
-        if commit(runtime, ref, now, condensed, follows=places):
+        if commit(runtime, ref, now, condensed, follows=places, shown=[one.id for one in kept]):
             done.add(summary.id)
         else:
             joins = None  # what the call read may have been forgotten meanwhile

@@ -40,7 +40,7 @@ from langchain_tiered_memory.types.outcomes import OF_THE_ANSWER
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from langchain_tiered_memory.messages.file_calls import FileCall
     from langchain_tiered_memory.runtime import Runtime
@@ -135,14 +135,21 @@ def given_back(runtime: Runtime, *summaries: Summary, without: Collection[str] =
 
 
 def commit(
-    runtime: Runtime, ref: SessionRef, work: Work, condensed: Condensed, *, follows: Collection[str] = ()
+    runtime: Runtime,
+    ref: SessionRef,
+    work: Work,
+    condensed: Condensed,
+    *,
+    follows: Collection[str] = (),
+    shown: Iterable[str] = (),
 ) -> bool:
     """Make a text count, and tell of it; `False` where the lease was lost.
 
-    `follows`, the summaries that are written together, is as for `Tree.commit`.
+    `follows`, the summaries that are written together, is as for `Tree.commit`; `shown` are the notes that their
+    writer was shown.
     """
     summary = work.summary
-    beside = tuple(one for one in follows if one != summary.id)
+    beside = (*(one for one in follows if one != summary.id), *shown)
     written = replace(_written(runtime, work.job, condensed), from_tools=work.from_tools, beside=beside)
     if condensed.degraded:
         _tell_stand_in(runtime, ref, summary, condensed.model, error=condensed.error, cause=condensed.reason)
