@@ -8,7 +8,8 @@ earlier messages, summaries below and beside it, an agent's whole request. Two r
   is missed; of a text from before that was kept, those of its reach count.
 - Anything else that forgotten messages said has reached a text by their words. A sentence is an echo of them where it
   says something that they say, that nothing which the text stands for says, and that none of the messages which are
-  left says either: a word alone, or several words together. What is in everybody's mouth is no such word.
+  left says either: a word alone, or several words together. What is in everybody's mouth is no such word. Figures and
+  days are held against each other in one form, however they are written.
 
 The texts of rules quote what they stand for, and are held against it like any other.
 """
@@ -16,9 +17,10 @@ The texts of rules quote what they stand for, and are held against it like any o
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from functools import cache
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from sqlalchemy import Connection, select
 
@@ -27,11 +29,13 @@ from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.sql.schema import entries, facts, passages, revisions, sessions, summaries, unpacked
 from langchain_tiered_memory.summaries import marks
+from langchain_tiered_memory.summaries.checks.unsourced import values_in
 from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS
 from langchain_tiered_memory.summaries.facts.rows import IS_READ, listed
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.summaries.tree.condense import MOST
 from langchain_tiered_memory.summaries.writers.sections import FORMS
+from langchain_tiered_memory.text.identifiers import DATE
 from langchain_tiered_memory.text.lexicon import FUNCTION_WORDS
 from langchain_tiered_memory.text.sentences import sentences
 from langchain_tiered_memory.text.terms import analyse
@@ -42,6 +46,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 _DAY_SECONDS = 86_400
+_FORM = "="
+"""How a figure or a day in the form of ours begins: no term does."""
+_TWO_DIGITS = 10
+_OF_A_DAY = 2
+"""Its month and its number; which is which, nobody knows of `3/4`."""
+_MOST_OF_A_DAY = 31
+_DIGITS = re.compile(r"\d{1,4}")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = re.compile("|".join(_MONTHS))
 _OURS = (
     *(section.heading for form in FORMS.values() for section in form),
     *(marks.STILL_OPEN, marks.NOT_ANSWERED, marks.WAITING, marks.TOOL_SAID, marks.CORRECTED, marks.KEEP_MARK),
@@ -55,9 +68,29 @@ _TELLS_NOTHING = COMMON_TERMS.union(
 
 
 def telling(text: object) -> frozenset[str]:
-    """The words of a text that tell something: no common ones, no single figures or letters."""
-    found = frozenset(analyse(text if isinstance(text, str) else "")) - _TELLS_NOTHING
-    return frozenset(one for one in found if len(one) > 1 or not one.isascii())
+    """The words of a text that tell something: no common ones, no single figures or letters.
+
+    Figures and days stand among them in one form besides, as they may be written in another.
+    """
+    return _words(text).union(_in_one_form(text)) if isinstance(text, str) else frozenset()
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(one for one in analyse(text) if len(one) > 1 or not one.isascii()) - _TELLS_NOTHING
+
+
+def _in_one_form(text: str) -> Iterator[str]:
+    """The figures of a text but single ones, and its days without their years, each in the form of ours."""
+    yield from (f"{_FORM}{value}" for value in values_in(text) if value >= _TWO_DIGITS)
+    for match in DATE.finditer(text):
+        numbers = [int(one) for one in _DIGITS.findall(match[0])]
+        month = _MONTH.search(match[0].casefold())
+        if month is not None:
+            numbers = [_MONTHS.index(month[0]) + 1, *numbers[:1]]
+        elif len(numbers) > _OF_A_DAY:  # year, month, day; day, month, year; month, day, year
+            numbers = numbers[1:3] if numbers[0] > _MOST_OF_A_DAY else numbers[:2]
+        if len(numbers) == _OF_A_DAY and ":" not in match[0][:3]:
+            yield f"{_FORM}{min(numbers)}/{max(numbers)}"
 
 
 def words_of(connection: Connection, key: int, seqs: Sequence[int]) -> frozenset[str]:
@@ -118,12 +151,14 @@ def echoes(connection: Connection, keys: Sequence[int], said: frozenset[str]) ->
     for part in chunks(list(keys)):
         titles = connection.scalars(select(sessions.c.title).where(sessions.c.key.in_(part)))
         said = said.difference(*map(_named, titles))
+    derived = {key: _derived(connection, key, said) for key in keys} if said else {}
+    said = frozenset[str]().union(*(words for rows in derived.values() for row in rows for words, _ in row.told))
     heard: list[set[str]] = []
     doubtful: list[tuple[int, bool, str, frozenset[str]]] = []
-    for key in keys if said else ():
+    for key, rows in derived.items() if said else ():
         messages = _messages(connection, key, said)
         heard += messages.values()
-        doubtful += ((key, *one) for one in _doubtful(connection, key, said, messages))
+        doubtful += ((key, *one) for one in _doubtful(connection, key, rows, messages, said))
     having: dict[str, list[set[str]]] = {one: [] for *_, words in doubtful for one in words}
     for here in heard:
         for one in having.keys() & here:
@@ -145,16 +180,71 @@ def _messages(connection: Connection, key: int, said: frozenset[str]) -> dict[in
     named = select(entries.c.seq, entries.c.name).where(entries.c.session_key == key, entries.c.name.is_not(None))
     for seq, name in connection.execute(named):
         found[seq] |= said & _named(name)
+    if _has_forms(said):
+        # The index has figures and days as they are written.
+        for seq, text in connection.execute(select(entries.c.seq, entries.c.text).where(entries.c.session_key == key)):
+            found[seq] |= said.intersection(_in_one_form(text) if isinstance(text, str) else ())
+    return found
+
+
+def _has_forms(words: frozenset[str]) -> bool:
+    return any(one.startswith(_FORM) for one in words)
+
+
+class _Derived(NamedTuple):
+    """What was made of messages, by what it says of those that are gone."""
+
+    is_note: bool
+    """Whether it joins notes; else it is a summary."""
+    id: str
+    above: str | None
+    of: list[int]
+    """A note's messages."""
+    told: list[tuple[frozenset[str], list[frozenset[str]]]]
+    """Of each text their words in it, and those of each sentence."""
+
+
+def _derived(connection: Connection, key: int, said: frozenset[str]) -> list[_Derived]:
+    """Summaries of a session, the lowest first, and then the notes that join others.
+
+    Other facts are read in those texts and in the messages below them, and say nothing else.
+    """
+    names = ("level", "id", "parent_id", "text", "error", "verdict_note")
+    query = select(*(summaries.c[name] for name in names)).where(summaries.c.session_key == key)
+    found: list[_Derived] = []
+    for row in sorted(connection.execute(query), key=lambda row: _number(row.level)):
+        told = _told((row.text, row.error, row.verdict_note), said)
+        found.append(_Derived(is_note=False, id=row.id, above=row.parent_id, of=[], told=told))
+    joining = select(*(facts.c[name] for name in ("id", "sources", "text", "subject", "value")))
+    for row in connection.execute(joining.where(facts.c.session_key == key, ~IS_READ)):
+        told = _told((row.text, row.subject, row.value), said)
+        found.append(_Derived(is_note=True, id=row.id, above=None, of=listed(row.sources, int), told=told))
+    return found
+
+
+def _told(texts: Iterable[object], said: frozenset[str]) -> list[tuple[frozenset[str], list[frozenset[str]]]]:
+    """Of each text that says some of the words `said` those words, and those of each sentence."""
+    found: list[tuple[frozenset[str], list[frozenset[str]]]] = []
+    has_forms = _has_forms(said)
+    for text in texts:
+        told = marks.without_instead(text) if isinstance(text, str) else ""
+        words = said & (telling(told) if has_forms else _words(told))
+        if words:
+            found.append((words, [words & telling(one) for one in sentences(told)] if len(words) > 1 else []))
     return found
 
 
 def _doubtful(
-    connection: Connection, key: int, said: frozenset[str], messages: Mapping[int, set[str]]
+    connection: Connection,
+    key: int,
+    derived: Sequence[_Derived],
+    messages: Mapping[int, set[str]],
+    said: frozenset[str],
 ) -> Iterator[tuple[bool, str, frozenset[str]]]:
     """Words of forgotten messages in what is derived that nothing which it stands for says, nor the days of that.
 
     Each with whether it is of a note that joins others, its id, or that of the summary, and the words that it says
-    together.
+    together: each by itself, and those of a sentence.
     """
     own: dict[str, set[str]] = defaultdict(set)
     of_message: dict[int, set[str]] = defaultdict(set)
@@ -163,29 +253,13 @@ def _doubtful(
         of_message[seq] = messages[seq] | (said & _told_day(int(_number(at) // _DAY_SECONDS)))
         if above is not None:
             own[above] |= of_message[seq]
-    names = ("level", "id", "parent_id", "text", "error", "verdict_note")
-    query = select(*(summaries.c[name] for name in names)).where(summaries.c.session_key == key)
-    for row in sorted(connection.execute(query), key=lambda row: _number(row.level)):
-        if row.parent_id is not None:
-            own[row.parent_id] |= own[row.id]
-        for words in _together((row.text, row.error, row.verdict_note), said, own[row.id]):
-            yield False, row.id, words
-    # Other facts are read in those texts and in the messages below them, and say nothing else.
-    joining = select(*(facts.c[name] for name in ("id", "sources", "text", "subject", "value")))
-    for row in connection.execute(joining.where(facts.c.session_key == key, ~IS_READ)):
-        of = set[str]().union(*(of_message[seq] for seq in listed(row.sources, int)))
-        for words in _together((row.text, row.subject, row.value), said, of):
-            yield True, row.id, words
-
-
-def _together(texts: Iterable[object], said: frozenset[str], own: set[str]) -> Iterator[frozenset[str]]:
-    """Those of the words `said`, and not their `own`, that texts say: each by itself, and those of a sentence."""
-    for text in texts:
-        told = marks.without_instead(text) if isinstance(text, str) else ""
-        words = (said & telling(told)) - own
-        yield from (frozenset({one}) for one in words)
-        if len(words) > 1:
-            yield from (both for one in sentences(told) if len(both := words & telling(one)) > 1)
+    for one in derived:
+        if one.above is not None:
+            own[one.above] |= own[one.id]
+        mine = own[one.id].union(*(of_message[seq] for seq in one.of))
+        for words, together in one.told:
+            yield from ((one.is_note, one.id, frozenset({word})) for word in words - mine)
+            yield from ((one.is_note, one.id, left) for some in together if len(left := some - mine) > 1)
 
 
 @cache

@@ -244,6 +244,26 @@ def test_not_in_another_session_of_the_user_but_in_anybody_elses(
         assert told(call_style, memory.verify).healthy
 
 
+BARN = "The barn was sold for 1,400,000 on 2031-03-12, and four thousand of it are ours."
+
+
+@pytest.mark.parametrize(
+    "says", ["It went for 1.4 million.", "That was on March 12th.", "It was 12.03.2031.", "Of it 4,000 stay."]
+)
+@pytest.mark.parametrize("left", [False, True])
+def test_not_a_figure_or_a_day_in_another_form(*, says: str, left: bool) -> None:
+    model = echoing(lambda *_: "" if seen else f"- {says}")
+    seen: list[bool] = []
+    with open_memory(model=model, settings=flat()) as memory:
+        others = [HumanMessage(BARN, id="s"), AIMessage("Noted.")]
+        others += [HumanMessage("Others paid 1.4 million on 12/03/2031, four thousand of it at once.")] if left else []
+        memory.session("other", user="ann").add_messages(others)
+        fed("sync", memory.session("t", user="ann"), talk(0, 24))
+        seen.append(True)
+        memory.session("other").forget(message_ids=["s"])
+        assert any(says[:-1] in one.text for one in summaries_of(memory.session("t"))) is left
+
+
 @both
 def test_not_in_a_session_that_waits_to_be_forgotten_itself(call_style: CallStyle, where: Any) -> None:
     model = echoing(lambda *_: "" if seen else "- Quorvenstad was told of elsewhere.")
@@ -318,3 +338,19 @@ def test_what_others_say_too_stays_and_rules_quote_nothing_but_what_they_stand_f
 )
 def test_words_that_everybody_says_and_single_letters_are_no_echo(text: str, *, tells: bool) -> None:
     assert bool(telling(text)) is tells
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1,400,000", "1.4 million"), ("4000", "four thousand"), ("twelve hundred", "1,200"), ("15:40", "3:40 pm"),
+        ("2 May 2031", "2031-05-02"), ("May 2nd", "02.05.2031"), ("2/5/31", "on 2 May"), ("5\u67082\u65e5", "2 May"),
+    ],
+)  # fmt: skip
+def test_a_figure_or_a_day_is_known_in_another_form(one: str, other: str) -> None:
+    assert any(form.startswith("=") for form in telling(one) & telling(other))
+
+
+@pytest.mark.parametrize("text", ["1.4 thousand", "14 million", "2 June", "7:05", "5"])
+def test_another_figure_or_day_is_not(text: str) -> None:
+    assert telling(text).isdisjoint(telling("1,400,000 on 2 May, at 3:40 pm, for 5"))

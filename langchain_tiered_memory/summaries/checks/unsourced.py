@@ -87,7 +87,7 @@ class Evidence:
     @cached_property
     def values(self) -> tuple[float, ...]:
         """Figures that stand there, and of the moments at which it was said; first those of the texts."""
-        values = dict.fromkeys(value for text in self.texts for value in _values(text))
+        values = dict.fromkeys(value for text in self.texts for value in values_in(text))
         for at in self.times:
             moment = utc(at)
             values |= dict.fromkeys(map(float, (moment.year, moment.month, moment.day, moment.hour, moment.minute)))
@@ -149,7 +149,8 @@ def figures_in(text: str) -> Iterator[tuple[float, int]]:
             yield value * scale, place + (len(f"{scale:.0f}") - 1)
 
 
-def _values(text: str) -> Iterator[float]:
+def values_in(text: str) -> Iterator[float]:
+    """Every figure that `text` may be said to state, in whichever form: digits, words, hours of the afternoon."""
     for match in _ANY_DIGITS.finditer(text):
         for value, _ in _readings(match[0]):
             yield value
