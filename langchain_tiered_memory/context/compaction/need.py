@@ -56,9 +56,10 @@ def rates_of(recent: Sequence[Entry], *, settings: Settings, model: str | None, 
     """What the latest turns of a track tell; `room` is that of the view, for a track that has no turn yet."""
     turns = tokens = 0
     for entry in reversed(recent):
-        turns += entry.role == "assistant"
-        if turns > NUMBERS.growth_turns:
-            break
+        if entry.role == "assistant":
+            if turns == NUMBERS.growth_turns:
+                break
+            turns += 1
         tokens += entry.tokens
     growth = tokens / turns if turns else room / NUMBERS.growth_turns
     return Rates(cached=cached_price(settings, model), growth=max(growth, 1.0))

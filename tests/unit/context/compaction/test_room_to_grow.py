@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.context.compaction.need import Rates, cost_of_turn, fill_target, pays_from, rates_of
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.settings import PriceSettings, Settings
 from tests.memory_builders import entries_of, open_memory, turn
 
@@ -91,3 +94,14 @@ def test_growth_is_that_of_the_latest_turns_and_the_price_that_of_the_model() ->
     assert found.cached == 0.5
     assert found.growth == sum(entry.tokens for entry in entries) / 6
     assert rates_of((), settings=settings, model=None, room=1000) == Rates(cached=0.1, growth=25.0)
+    assert rates_of((), settings=settings, model=None, room=0).growth == 1.0, "else nothing would ever pay"
+
+
+def test_of_turns_before_the_latest_growth_says_nothing() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([message for number in range(NUMBERS.growth_turns + 5) for message in turn(number)])
+        entries = entries_of(session)
+    before = len(entries) - 2 * NUMBERS.growth_turns
+    latest = [replace(one, tokens=100 if place < before else 30) for place, one in enumerate(entries)]
+    assert rates_of(latest, settings=Settings(), model=None, room=1000).growth == 60.0
