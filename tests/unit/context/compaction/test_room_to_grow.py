@@ -71,6 +71,7 @@ def test_condensing_pays_from_the_size_at_which_a_turn_is_cheapest(after: int, g
     step = max((best - after) // 4, 2)
     assert cheapest <= cost_of_turn(after, best + step, rates) * (1 + 1e-3)
     assert cheapest <= cost_of_turn(after, max(best - step, after + 1), rates) * (1 + 1e-3)
+    assert pays_from(0, rates) == 1, "what leaves all as it is pays nothing"
 
 
 @given(after=st.integers(min_value=500, max_value=50_000), growth=st.floats(min_value=50, max_value=5000), extra=EXTRA)

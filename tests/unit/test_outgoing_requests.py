@@ -1,0 +1,93 @@
+"""What of a context is sent how: as middlewares around word it, with hints for caches, and whether it was sent so."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+
+from langchain_tiered_memory.context.layout import MARK
+from langchain_tiered_memory.integrations.agent.called_models import Call, CalledModels
+from langchain_tiered_memory.integrations.agent.reply import _as_edited, _marked, _was_sent, _with_breakpoints
+from langchain_tiered_memory.testing import ScriptedModel
+
+CONTROL = {"cache_control": {"type": "ephemeral"}}
+SYSTEM, OURS = SystemMessage("Be brief."), HumanMessage("Before: much.", additional_kwargs={MARK: {"part": "view"}})
+OLD, NEW, LAST = HumanMessage("Hello."), AIMessage("Good day."), HumanMessage("What now?")
+
+
+@pytest.mark.parametrize(
+    ("stable", "shown", "ends"),
+    [
+        ([SYSTEM, OURS, OLD], [SYSTEM, OURS, OLD, NEW, LAST], [0, 1, 2, 4]),
+        ([SYSTEM, OLD], [SYSTEM, OLD, NEW, LAST], [0, 1, 3]),
+        ([SYSTEM, OURS, OURS.model_copy()], [SYSTEM, OURS, LAST], [0, 1, 2]),
+        ([], [LAST], [0]),
+    ],
+)
+def test_breakpoints_stand_behind_what_comes_again_and_at_the_end(stable: Any, shown: Any, ends: list[int]) -> None:
+    context: Any = SimpleNamespace(messages=[*stable, LAST], stable_messages=len(stable))
+    sent = _with_breakpoints(shown, context)
+    assert [at for at, one in enumerate(sent) if "cache_control" in str(one.content)] == ends
+    assert [one.text for one in sent] == [one.text for one in shown]
+
+
+@pytest.mark.parametrize(
+    ("content", "marked"),
+    [
+        ("Hi.", [{"type": "text", "text": "Hi.", **CONTROL}]),
+        (" ", None),
+        ([], None),
+        (["a", "b"], ["a", {"type": "text", "text": "b", **CONTROL}]),
+        ([{"type": "text", "text": ""}], None),
+        ([{"type": "thinking", "thinking": "so"}], None),
+        ([{"type": "image", "url": "u"}], [{"type": "image", "url": "u", **CONTROL}]),
+    ],
+)
+def test_a_breakpoint_stands_where_anthropic_takes_it(content: Any, marked: Any) -> None:
+    assert _marked(AIMessage(content)).content == (content if marked is None else marked)
+
+
+WHOLE = "The gate is open. " * 20
+
+
+@pytest.mark.parametrize(
+    ("shown", "edit", "sent"),
+    [
+        (WHOLE, "Hidden.", "Hidden."),
+        ("The gate", "Hidden.", "Hidden."),
+        ("The gate", "Hidden. " * 50, "Hidden."),
+        ("The gate", ["Hidden."], "The gate"),
+    ],
+)
+def test_a_message_is_shown_as_the_middlewares_around_word_it(shown: str, edit: Any, sent: str) -> None:
+    changes = SimpleNamespace(edits={"m": HumanMessage(edit, id="m"), "gone": HumanMessage("x", id="gone")})
+    asked: Any = SimpleNamespace(changes=changes, held=[HumanMessage(WHOLE, id="m")], request=SimpleNamespace(tools=[]))
+    other = HumanMessage("Another.", id="o")
+    found = _as_edited([HumanMessage(shown, id="m"), other], asked, count=lambda text: len(text.split()))
+    assert found[1] is other
+    assert found[0].text.startswith(sent)
+    assert len(found[0].text) <= max(len(shown), len(str(edit)))
+    assert ("gate" in found[0].text) is (sent == "The gate")
+
+
+@pytest.mark.parametrize(
+    ("calls", "own", "tools", "was"),
+    [
+        ([("m", [OLD], [])], "m", [], True),
+        ([], "m", [], False),
+        ([("m", [OLD], []), ("other", [OLD], [])], "m", [], False),
+        ([("m", [NEW], [])], "m", [], False),
+        ([("m", [OLD], None)], "m", [], False),
+        ([("m", [OLD], [{"name": "f"}])], "m", [], False),
+        ([("m", [OLD], [{"name": "f"}])], "m", [{"name": "f"}], True),
+        ([("m", [NEW], []), ("m", [OLD], [])], "m", [], True),
+    ],
+)
+def test_a_request_was_sent_if_the_last_call_had_it(calls: Any, own: str, tools: Any, *, was: bool) -> None:
+    called = CalledModels()
+    called.calls += [Call(model=name, messages=said, tools=given) for name, said, given in calls]
+    model = ScriptedModel().bind(tools=tools)
+    assert _was_sent(called, model, [OLD], own=own) is was
