@@ -9,7 +9,14 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.context.layout import MARK
-from langchain_tiered_memory.integrations.agent.called_models import Call, CalledModels
+from langchain_tiered_memory.integrations.agent.called_models import (
+    Aside,
+    Call,
+    CalledModels,
+    keep_aside,
+    measured,
+    watched,
+)
 from langchain_tiered_memory.integrations.agent.reply import _as_edited, _marked, _was_sent, _with_breakpoints
 from langchain_tiered_memory.testing import ScriptedModel
 
@@ -57,19 +64,22 @@ WHOLE = "The gate is open. " * 20
     ("shown", "edit", "sent"),
     [
         (WHOLE, "Hidden.", "Hidden."),
+        (WHOLE, "Hidden. " * 200, "Hidden. " * 200),
         ("The gate", "Hidden.", "Hidden."),
         ("The gate", "Hidden. " * 50, "Hidden."),
         ("The gate", ["Hidden."], "The gate"),
+        ([{"type": "text", "text": "The gate"}], "Hidden.", "The gate"),
     ],
 )
-def test_a_message_is_shown_as_the_middlewares_around_word_it(shown: str, edit: Any, sent: str) -> None:
+def test_a_message_is_shown_as_the_middlewares_around_word_it(shown: Any, edit: Any, sent: str) -> None:
     changes = SimpleNamespace(edits={"m": HumanMessage(edit, id="m"), "gone": HumanMessage("x", id="gone")})
     asked: Any = SimpleNamespace(changes=changes, held=[HumanMessage(WHOLE, id="m")], request=SimpleNamespace(tools=[]))
     other = HumanMessage("Another.", id="o")
     found = _as_edited([HumanMessage(shown, id="m"), other], asked, count=lambda text: len(text.split()))
     assert found[1] is other
     assert found[0].text.startswith(sent)
-    assert len(found[0].text) <= max(len(shown), len(str(edit)))
+    assert shown != WHOLE or found[0] is changes.edits["m"], "with all that the middleware made of it"
+    assert len(found[0].text) <= max(len(str(shown)), len(str(edit)))
     assert ("gate" in found[0].text) is (sent == "The gate")
 
 
@@ -91,3 +101,62 @@ def test_a_request_was_sent_if_the_last_call_had_it(calls: Any, own: str, tools:
     called.calls += [Call(model=name, messages=said, tools=given) for name, said, given in calls]
     model = ScriptedModel().bind(tools=tools)
     assert _was_sent(called, model, [OLD], own=own) is was
+
+
+@pytest.mark.parametrize(
+    ("names", "own", "last"),
+    [([], "m", "m"), (["x"], "m", "m"), (["x", "x"], "m", "m"), (["x", "y"], "m", "y"), (["y", "x", "x"], None, "x")],
+)
+def test_a_model_is_known_by_its_own_name_while_only_one_is_called(names: list[str], own: Any, last: Any) -> None:
+    called = CalledModels()
+    called.calls += [Call(model=name, messages=(), tools=()) for name in names]
+    assert called.last(own) == last
+    with watched({}, called):
+        assert called.calls == [], "those of the request before are no calls of this one"
+
+
+@pytest.mark.parametrize(
+    ("calls", "tools", "added"),
+    [
+        ([], 1, (10, 0)),
+        ([([SYSTEM, OLD], 1)], 1, (10, 0)),
+        ([([SYSTEM, OLD, LAST], 1)], 1, (12, 2)),
+        ([([SYSTEM, OLD], 3)], 1, (30, 20)),
+        ([([SYSTEM, OLD], 0)], 1, (10, 0)),
+        ([([SYSTEM, OLD, LAST], 1), ([NEW], 1)], 1, (12, 2)),
+        ([([SYSTEM, OLD, NEW, LAST], 1), ([SYSTEM, OLD, LAST], 1)], 1, (12, 2)),
+        ([([SYSTEM, OLD], None)], 1, (10, 0)),
+    ],
+)
+def test_what_others_add_is_measured_in_the_call_that_had_most_of_what_was_handed_on(
+    calls: Any, tools: int, added: tuple[int, int]
+) -> None:
+    """A word counts 1, a tool 10."""
+    counter = SimpleNamespace(count_message=lambda one: len(one.text.split()), count_tools=lambda some: 10 * len(some))
+    called = CalledModels()
+    called.calls += [
+        Call(model="m", messages=said, tools=None if given is None else [{}] * given) for said, given in calls
+    ]
+    core = SimpleNamespace(runtime=SimpleNamespace(counter=counter))
+    prepared: Any = SimpleNamespace(
+        context=SimpleNamespace(tokens=10, raw_tokens=10, messages=[SYSTEM, OLD]),
+        asked=SimpleNamespace(called=called, tools=[{}] * tools),
+        session=SimpleNamespace(core=core),
+    )
+    assert measured(prepared, [SYSTEM, OLD]) == added
+
+
+@pytest.mark.parametrize(
+    ("before", "unseen", "told"), [(0, 10, True), (10, 10, False), (2000, 10, False), (0, -9, False)]
+)
+def test_room_that_is_set_aside_is_told_where_it_is_more(before: int, unseen: int, *, told: bool) -> None:
+    kept: dict[Any, Aside] = {}
+    said: list[Any] = []
+    cache = SimpleNamespace(asides=SimpleNamespace(put=kept.__setitem__))
+    runtime: Any = SimpleNamespace(view_cache=cache, report=lambda *about, **_: said.append(about))
+    session: Any = SimpleNamespace(session_id="s", track="main")
+    aside = Aside().after(behind=0, unseen=unseen)
+    keep_aside(runtime, session, "m", aside, before=Aside(unseen=(before,)))
+    assert kept == {("s", "main", "m"): aside}
+    assert bool(said) is told
+    assert aside.unseen == (max(unseen, 0),)
