@@ -322,14 +322,15 @@ def test_what_others_say_too_stays_and_rules_quote_nothing_but_what_they_stand_f
         above = {one.id for one in summaries_of(session)} - before
         told(call_style, session.forget, message_ids=["s"])
         assert {one.id for one in summaries_of(session)} >= before - above
-    model = echoing(lambda part, asked: "- The balcony has pots that want water." if has_note(part, asked) else "")
+    model = echoing(lambda *_: "- The balcony has pots that want water.")
     pots = HumanMessage("The pots on the balcony want water; my safe is in Quorvenstad.", id="s")
     with open_memory(model=model, settings=flat()) as memory:
-        session = memory.session("t")
-        fed(call_style, session, [pots, *FIRST[1:]], LATER)
-        later = {one.id for one in summaries_of(session) if one.first_seq > len(FIRST)}
-        told(call_style, session.forget, message_ids=["s"])
-        assert {one.id for one in summaries_of(session)} >= later, "they tell of pots that are still there"
+        session = memory.session("t", user="ann")
+        told(call_style, memory.session("other", user="ann").add_messages, [pots])
+        fed(call_style, session, FIRST[1:], LATER)
+        there = {one.id for one in summaries_of(session)}
+        told(call_style, memory.session("other").forget, message_ids=["s"])
+        assert {one.id for one in summaries_of(session)} == there, "they tell of pots that are still there"
 
 
 @pytest.mark.parametrize(

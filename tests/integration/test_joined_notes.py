@@ -121,7 +121,7 @@ def test_what_goes_takes_the_note_that_says_it_too_and_the_others_come_back(
         now = noted(call_style, session)
         assert "Boats 1, 2: 10, 20" not in now
         assert BOAT.format(n=2) not in now
-        apart = "Boats 31, 32: 310, 320" if how == "forgotten" else "Boats 3, 4: 30, 40"
+        apart = BOAT.format(n=31) if how == "forgotten" else "Boats 3, 4: 30, 40"
         assert now.get(apart) == "active", "others stay joined; of those that a call read with it they come back"
         told(call_style, session.flush)
         assert noted(call_style, session).get(BOAT.format(n=1), "active") == "active"

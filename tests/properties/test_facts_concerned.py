@@ -19,6 +19,7 @@ class Named:
     kind: str
     seq: int
     subject: str
+    by_model: bool = False
 
 
 subjects = st.lists(st.sampled_from(WORDS), min_size=0, max_size=3).map(" ".join)
