@@ -10,7 +10,7 @@ that form is believed, and so is a shell, whose answers are whatever its program
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
@@ -18,6 +18,7 @@ from langchain_tiered_memory.messages.file_accesses import folded, is_shell, tou
 from langchain_tiered_memory.messages.file_texts import changes_of, reading_of, shows_numbers, unsaid_of
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.text.readings import read_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +32,7 @@ _Kind: TypeAlias = tuple[str, str, bool]
 """What a call does, by which tool, and whether it says what it replaces: a tool may answer each in another form."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileCall:
     """An answered call on files."""
 
@@ -66,14 +67,18 @@ class FileCall:
 
 def file_calls(groups: Sequence[Group], settings: FileSettings) -> list[FileCall]:
     """The answered calls on files in some groups of one run, in their order."""
-    found = [one for group in groups for one in _calls_of(group, settings)]
+    as_set = settings.model_dump_json()
+    found = [one for group in groups for one in _read_once(group, settings, as_set)]
     answers = [(one.kind, one.has_form) for one in found if one.kind is not None and not one.refused]
     formal = {kind for kind, has_form in answers if has_form}
-    for call in found:
-        if call.kind in formal and not call.has_form:
-            alike = [has_form for kind, has_form in answers if kind[0] == call.kind[0]]
-            call.refused = call.refused or 2 * sum(alike) > len(alike)
-    return found
+
+    def is_none_of_its_tools(call: FileCall) -> bool:
+        if call.kind not in formal or call.has_form:
+            return False
+        alike = [has_form for kind, has_form in answers if kind[0] == call.kind[0]]
+        return 2 * sum(alike) > len(alike)
+
+    return [replace(one, refused=True) if is_none_of_its_tools(one) else one for one in found]
 
 
 def refused_writes(calls: Iterable[FileCall]) -> set[tuple[int, str]]:
@@ -89,6 +94,13 @@ def gone_files(calls: Iterable[FileCall]) -> list[tuple[int, str]]:
     """The files and folders that commands moved away or removed, each behind the message with the call."""
     done = (call for call in calls if not call.refused)
     return [(call.seq, one.path) for call in done for one in call.unsaid if one.fate == "gone"]
+
+
+def _read_once(group: Group, settings: FileSettings, as_set: str) -> tuple[FileCall, ...]:
+    """The calls of a group: a condensation asks for the same groups several times, and so does the next one."""
+    said = tuple((entry.seq, entry.calls, entry.answers, entry.payload) for entry in group.entries)
+    size = sum(len(entry.payload) for entry in group.entries)
+    return read_of(("file calls", as_set, said), lambda: tuple(_calls_of(group, settings)), size=size)
 
 
 def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:

@@ -307,7 +307,7 @@ class RememberedCounts:
         if len(text) < _LEAST_CHARS:
             return self.counter.count_text(text)
         key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        return int(self._counts.get(key, self.counter.count_text, text))
+        return self._counts.get(key, lambda: self.counter.count_text(text))
 
     def count_message(self, message: BaseMessage) -> int:
         """Tokens of a message with its framing."""

@@ -43,18 +43,18 @@ class Generations:
     size: int = 0
     """Of the younger one."""
 
-    def get(self, key: Hashable, find: Callable[[str], T], text: str, *, size: int = 1) -> T:
-        """What is kept under `key`, or `find` gives for the text, which is kept then and counts as `size`."""
+    def get(self, key: Hashable, find: Callable[[], T], *, size: int = 1) -> T:
+        """What is kept under `key`, or `find` gives, which is kept then and counts as `size`."""
         found: Any = self.young.get(key, _MISSING)
         if found is _MISSING:
             found = self.old.get(key, _MISSING)
             if found is _MISSING:
-                found = find(text)
+                found = find()
             if self.size >= self.most:
                 self.old, self.young, self.size = self.young, {}, 0
             self.young[key] = found
             self.size += size
-        return found  # type: ignore[no-any-return] # what `find` gave for this text
+        return found  # type: ignore[no-any-return] # what `find` gave for this key
 
     def clear(self) -> None:
         """Keep nothing any longer."""
@@ -77,11 +77,16 @@ def read_once(read: Callable[[str], T]) -> Callable[[str], T]:
 
     @wraps(read)
     def kept(text: str) -> T:
-        if len(text) > READ_CHARS:
-            return read(text)
-        return _readings.get((name, text), read, text, size=len(text) + _OVERHEAD_CHARS)
+        return read_of((name, text), lambda: read(text), size=len(text))
 
     return kept
+
+
+def read_of(key: Hashable, read: Callable[[], T], *, size: int) -> T:
+    """As `read_once`, of `size` characters in several texts: `key` says which, and what is read of them."""
+    if size > READ_CHARS:
+        return read()
+    return _readings.get(key, read, size=size + _OVERHEAD_CHARS)
 
 
 def let_go_of_readings() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from langchain_tiered_memory.messages.file_accesses import touches_of_call
 from langchain_tiered_memory.messages.file_calls import file_calls, refused_writes
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.settings import FileSettings
 from tests.memory_builders import entries_of, open_memory
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.messages.content_blocks import RequestedCall
+    from langchain_tiered_memory.types.drafts import FileTouch
 
 SETTINGS = FileSettings()
 OLD, NEW = "def lift(load):\n    return load", "def lift(load, height):\n    return load * height"
@@ -133,3 +138,26 @@ def test_a_file_that_another_call_of_the_message_changed_is_changed() -> None:
         session.add_messages(run.messages)
         groups = as_groups(entries_of(session))
     assert refused_writes(file_calls(groups, SETTINGS)) == {(3, "port.py")}
+
+
+def test_what_a_group_did_is_read_once_and_anew_by_other_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run()
+    run.edit("The file /srv/port/crane.py has been updated.")
+    run.call("Read", NUMBERED, file_path="/srv/port/crane.py")
+    read: list[str] = []
+
+    def noting(call: RequestedCall, settings: FileSettings) -> tuple[FileTouch, ...]:
+        read.append(call.name)
+        return touches_of_call(call, settings)
+
+    monkeypatch.setattr("langchain_tiered_memory.messages.file_calls.touches_of_call", noting)
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages(run.messages)
+        groups = as_groups(entries_of(session))
+    first = file_calls(groups, SETTINGS)
+    assert read == ["Edit", "Read"]
+    assert file_calls(groups[1:], SETTINGS) == first[1:]
+    assert read == ["Edit", "Read"]
+    assert file_calls(groups, FileSettings(tools={"edit": "read"}))[0].touches[0].operation == "read"
+    assert read[2:] == ["Edit", "Read"]
