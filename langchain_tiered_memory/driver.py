@@ -331,6 +331,18 @@ def off_loop_function(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T
     return _as_twin_of(call, called)
 
 
+class OpeningTwin(Generic[P]):
+    """The async form of a class method that makes one of its class."""
+
+    def __init__(self, verb: Verb[Any, P, Any]) -> None:
+        self._name = verb.__name__
+
+    def __get__(self, instance: T | None, owner: type[T]) -> Callable[P, Coroutine[Any, Any, T]]:
+        """See `off_loop_function`."""
+        made: Callable[P, T] = getattr(owner, self._name)
+        return off_loop_function(made)
+
+
 def flow_twin(verb: Verb[Owner, P, T], flow: Callable[[Owner], Callable[..., Flow[T]]]) -> Twin[Owner, P, T]:
     """The async form of a method that drives a flow; `flow` gives what makes it of the method's arguments."""
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from langchain_tiered_memory.border import checked, checked_verbs
-from langchain_tiered_memory.driver import flow_twin, off_loop, off_loop_twin, run
+from langchain_tiered_memory.driver import OpeningTwin, flow_twin, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
@@ -149,36 +149,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         )
         return cls(core)
 
-    @classmethod
-    @checked(SettingsError)
-    async def aopen(
-        cls,
-        where: FilePath | None = None,
-        *,
-        model: str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]] | None = None,
-        embeddings: Embeddings | str | None = "auto",
-        chroma: ChromaPlace = None,
-        settings: Settings | None = None,
-        token_counter: Counting | None = None,
-        clock: Callable[[], float] | None = None,
-        engine: CondensationEngine | None = None,
-        read_only: bool = False,
-        encryption_key: OptionalKey = None,
-    ) -> Self:
-        """See `open`: the same without blocking the event loop."""
-        return await off_loop(
-            cls.open,
-            where,
-            model=model,
-            embeddings=embeddings,
-            chroma=chroma,
-            settings=settings,
-            token_counter=token_counter,
-            clock=clock,
-            engine=engine,
-            read_only=read_only,
-            encryption_key=encryption_key,
-        )
+    aopen = OpeningTwin(open)  # noqa: A003 - the verb above
 
     def session(
         self,
