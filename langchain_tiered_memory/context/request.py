@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.contexts import Mode, ViewPolicy
     from langchain_tiered_memory.types.outcomes import Window
     from langchain_tiered_memory.types.records import Entry, Summary
+    from langchain_tiered_memory.types.runs import FileAccess
 
 _UNKNOWN = -1
 """Key of a session that has no message yet."""
@@ -83,10 +84,12 @@ class Library:
     """What was read or rendered during one request, so that nothing is twice."""
 
     summaries: dict[str, Summary] = field(default_factory=dict)
-    users: dict[int, Entry | None] = field(default_factory=dict)
-    """User messages by `seq`; `None`: there is none any more."""
+    quoted: dict[int, Entry | None] = field(default_factory=dict)
+    """Messages by `seq` that a view quotes or shows; `None`: there is none any more."""
     masks: dict[tuple[int, int], Piece] = field(default_factory=dict)
     """Masked tool outputs by `seq` and the tokens that they keep: each attempt at a view shows most of them again."""
+    touched: list[FileAccess] | None = None
+    """The files that a list of files may name."""
     asked: dict[int, Asked] = field(default_factory=dict)
     """What messages ask for that has to do with files, by `seq`."""
     pointers: dict[tuple[int, int], Piece | None] = field(default_factory=dict)

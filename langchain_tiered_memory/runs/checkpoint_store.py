@@ -92,10 +92,10 @@ class Checkpoints(Room):
         digest = hashlib.sha256(said).hexdigest()
         payload = zlib.compress(said, _LEVEL)
         with self.database.write() as connection:
-            session = locked_session(connection, ref)
+            session, _ = locked_run(connection, ref, named.at)
             if epoch is not None and session["epoch"] != epoch:
+                connection.rollback()
                 return None
-            locked_run(connection, ref, named.at)
             connection.execute(
                 insert(checkpoints).values(session_key=ref.key, payload=payload, **_copied(named, digest))
             )

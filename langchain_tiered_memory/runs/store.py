@@ -109,7 +109,7 @@ class Runs(Room):
     def set_phase(self, ref: SessionRef, phase: str | None, now: float) -> str | None:
         """Enter a phase, or with `None` leave it. Returns the phase before."""
         with self.database.write() as connection:
-            row = locked_run(connection, ref, now)
+            _, row = locked_run(connection, ref, now)
             connection.execute(
                 update(runs).where(runs.c.session_key == ref.key).values(phase=rows.packed_or_none(phase))
             )
@@ -119,7 +119,7 @@ class Runs(Room):
         """Remember the zone of a view. Nothing happens when the session was removed meanwhile."""
         with self.database.write() as connection:
             try:
-                row = locked_run(connection, ref, now)
+                _, row = locked_run(connection, ref, now)
             except NotFoundError:
                 return
             name = packed(view)
@@ -146,8 +146,7 @@ class Runs(Room):
         it is not looked at, and the name is this track's own.
         """
         with self.database.write() as connection:
-            session = locked_session(connection, ref)
-            locked_run(connection, ref, now)
+            session, _ = locked_run(connection, ref, now)
             known = _read_task(connection, ref, task_id, track=track, alone=alone)
             if known is not None and (waits or known["state"] == "active"):
                 return _task_of(dict(known))
@@ -189,7 +188,7 @@ class Runs(Room):
                 raise NotFoundError(msg)
             if known["state"] == "finished":
                 return _task_of(dict(known)), False
-            run = locked_run(connection, ref, now)
+            _, run = locked_run(connection, ref, now)
             check(runs, {"finished_tasks": run["finished_tasks"]})
             changed = {
                 "state": "finished",
@@ -244,8 +243,7 @@ class Runs(Room):
             Pinned messages of the state that are gone, and whether the plans of the views hold, and stand again.
         """
         with self.database.write() as connection:
-            session = locked_session(connection, ref)
-            locked_run(connection, ref, now)
+            session, _ = locked_run(connection, ref, now)
             if track is None:
                 values = {"phase": rows.packed_or_none(state.phase), "finished_tasks": state.finished_tasks}
                 connection.execute(update(runs).where(runs.c.session_key == ref.key).values(values))
@@ -271,17 +269,17 @@ def locked_session(connection: Connection, ref: SessionRef) -> RowMapping:
     return row
 
 
-def locked_run(connection: Connection, ref: SessionRef, now: float) -> RowMapping:
-    """The run's row, made where there is none; the session is locked by it."""
+def locked_run(connection: Connection, ref: SessionRef, now: float) -> tuple[RowMapping, RowMapping]:
+    """The session's row, ours until the transaction ends, and the run's, made where there is none."""
     session = locked_session(connection, ref)
     known = select(runs).where(runs.c.session_key == ref.key)
     row = connection.execute(known).mappings().one_or_none()
     if row is not None:
-        return row
+        return session, row
     # A clock that was set back must not put the start into the future.
     start = {"session_key": ref.key, "started_at": min(session["created_at"], now)}
     connection.execute(insert_if_absent(connection, runs).values(start))
-    return connection.execute(known).mappings().one()
+    return session, connection.execute(known).mappings().one()
 
 
 def _read_run(connection: Connection, ref: SessionRef) -> RunRow:

@@ -34,7 +34,7 @@ from langchain_tiered_memory.sql.entry_rows import ROLES
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import of_track
 from langchain_tiered_memory.sql.schema import digest_of, entries, files, packed, summaries, unpacked
-from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
+from langchain_tiered_memory.transcript.append import IN_CHUNK, OPEN_HEADS, chunks
 from langchain_tiered_memory.types.records import EARLIEST, FINISHED, LATEST
 from langchain_tiered_memory.types.runs import FileAccess
 
@@ -158,6 +158,13 @@ def _bounded(filters: frozenset[str], *, newest_first: bool) -> Select[Any]:
     query = _OF_SESSION.where(*(_CONDITIONS[name] for name in sorted(filters - {"limit"})))
     query = query.order_by(entries.c.seq.desc() if newest_first else entries.c.seq)
     return query.limit(bindparam("limit")) if "limit" in filters else query
+
+
+_VIEWED = union_all(
+    _part(0, _bounded(frozenset({"track", "after", "limit"}), newest_first=True)),
+    _part(1, _BY_GROUP),
+    _part(2, _BY_SEQ),
+)
 
 
 def read_named(connection: Connection, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> dict[str, Entry]:
@@ -349,6 +356,23 @@ class EntryReads(Room):
     def groups_of(self, ref: SessionRef, group_seqs: Sequence[int]) -> list[Entry]:
         """Every entry of these groups, in order."""
         return self._found_by(ref, _BY_GROUP, "groups", sorted(group_seqs))
+
+    def viewed(
+        self, ref: SessionRef, *, track: str, after: int, limit: int, groups: Sequence[int], seqs: Sequence[int]
+    ) -> tuple[list[Entry], list[Entry], list[Entry]]:
+        """What a view shows, in one statement: the newest messages of a track, newest first; groups; some by number.
+
+        Of the groups and of the numbers as many as one `IN (...)` takes.
+        """
+        few = {"groups": list(groups[:IN_CHUNK]), "seqs": list(seqs[:IN_CHUNK])}
+        asked = {"session": ref.key, "track": packed(track), "after": after, "limit": limit} | few
+        rows: list[list[Any]] = [[], [], []]
+        with self.database.read() as connection:
+            for part, *row in connection.execute(_VIEWED, asked):
+                rows[part].append(row)
+            read = partial(entry_or_again, connection)
+            newest, of_groups, by_seq = (readable(connection, one, read) for one in rows)
+        return sorted(newest, key=lambda one: -one.seq), of_groups, by_seq
 
     def kinds(self, ref: SessionRef, *, track: str, after: int) -> list[tuple[int, str]]:
         """Number and kind of the messages of a track behind a number that were given a kind, in order."""

@@ -36,8 +36,9 @@ TRACKS = ("main", "side")
 READS: dict[str, Callable[[SqlStore, SessionRef], object]] = {
     "musts": lambda s, r: required(s, r, off=frozenset({1, 2})),
     "kept view": lambda s, r: s.transcript.kept_view(r, "view"),
+    "viewed": lambda s, r: s.transcript.viewed(r, track="main", after=20, limit=5, groups=(3, 9), seqs=(1, 31)),
 }
-MOST_STATEMENTS = {"musts": 6, "kept view": 2}
+MOST_STATEMENTS = {"musts": 6, "kept view": 2, "viewed": 1}
 
 
 def required(store: SqlStore, ref: SessionRef, **changes: Any) -> MustEntries:
@@ -177,6 +178,15 @@ def test_a_kept_view_is_its_plan_of_this_epoch_and_the_size_of_the_session(store
     moved = store.transcript.find("s")
     assert moved is not None
     assert store.transcript.kept_view(moved, "view").plan is None
+
+
+def test_what_a_view_shows_is_its_newest_messages_its_groups_and_those_it_quotes(store: SqlStore) -> None:
+    ref, reads = with_some_of_everything(store), store.transcript
+    newest, of_groups, by_number = reads.viewed(ref, track="main", after=20, limit=5, groups=(3, 9), seqs=(1, 32, 99))
+    assert newest == reads.entries(ref, track="main", after=20, limit=5, newest_first=True)
+    assert of_groups == reads.groups_of(ref, (3, 9))
+    assert by_number == reads.by_seq(ref, (1, 32, 99))
+    assert reads.viewed(ref, track="none", after=0, limit=5, groups=(), seqs=()) == ([], [], [])
 
 
 def test_a_session_that_is_not_there_gives_nothing(store: SqlStore) -> None:

@@ -167,7 +167,10 @@ def with_files(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     plan, settings = rendered.plan, inputs.settings.files
     if not (settings.enabled and (plan.border or plan.left or plan.left_spans)):
         return rendered
-    touched = accessed_files(inputs.runtime, inputs.ref, track=inputs.track, limit=_LISTED_FILES, off=inputs.off)
+    touched = inputs.library.touched
+    if touched is None:
+        touched = accessed_files(inputs.runtime, inputs.ref, track=inputs.track, limit=_LISTED_FILES, off=inputs.off)
+        inputs.library.touched = touched
     cut = {seq for seq, _ in plan.masked}
     shown = "\n".join(entry.payload for entry in rendered.tail if entry.seq not in cut)
     parts = plan.parts

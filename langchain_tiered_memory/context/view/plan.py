@@ -232,11 +232,10 @@ def _next_border(inputs: Inputs, *, floor: int) -> tuple[int, list[tuple[str, in
     guard = inputs.required.guard
     limit = guard if blocked is None else min(guard, blocked)
     near = tree.borders(ref, track=track, after=max(wanted - 2, floor), limit=_PAGE)
-    chosen = next((last for _, _, last in near if last < limit), None)
-    if chosen is None:
-        newest = tree.last_border(ref, track=track, before=limit)
-        chosen = newest[2] if newest is not None else 0
-    border = max(chosen, floor)
+    if near and near[0][2] < limit:
+        return near[0][2], near
+    newest = tree.last_border(ref, track=track, before=limit)
+    border = max(newest[2] if newest is not None else 0, floor)
     around = tree.borders(ref, track=track, after=border, limit=_PAGE)
     before = tree.last_border(ref, track=track, before=border + 1)
     return border, ([before] if before is not None else []) + around

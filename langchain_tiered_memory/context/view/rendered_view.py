@@ -18,6 +18,7 @@ from langchain_tiered_memory.summaries.rendering import (
     pins_block,
 )
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
+from langchain_tiered_memory.transcript.append import IN_CHUNK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -120,10 +121,22 @@ def _masks(inputs: Inputs, tail: Sequence[Entry], kept: dict[int, int]) -> Itera
 
 def _tail(inputs: Inputs, plan: ViewPlan) -> list[Entry]:
     """The recent messages of a plan, a few more than fit if there are so many; before them what it keeps."""
-    kept = inputs.runtime.store.transcript.groups_of(inputs.ref, plan.kept) if plan.kept else []
+    transcript, known = inputs.runtime.store.transcript, inputs.library.quoted
+    known |= {entry.seq: entry for entry in inputs.required.users}
+    quoted = {*plan.queries, *plan.always, plan.answers}
+    missing = [seq for seq in sorted(quoted) if 0 < seq < plan.tail_from and seq not in known]
     hidden = sum(gap.entry_count for gap in plan.left_spans)
-    limit = max(inputs.room, 0) // _LEAST_ENTRY_TOKENS + 8 + len(inputs.off) + hidden
-    entries = inputs.entries(after=plan.tail_from - 1, limit=limit)
+    entries, kept, found = transcript.viewed(
+        inputs.ref,
+        track=inputs.track,
+        after=plan.tail_from - 1,
+        limit=max(inputs.room, 0) // _LEAST_ENTRY_TOKENS + 8 + len(inputs.off) + hidden,
+        groups=plan.kept,
+        seqs=missing,
+    )
+    if len(plan.kept) > IN_CHUNK:
+        kept = transcript.groups_of(inputs.ref, plan.kept)
+    known |= {entry.seq: entry for entry in (*entries, *found)}
     recent = [entry for entry in entries if entry.summary_id not in plan.skip and entry.group not in plan.kept]
     # A group that is kept may have got a late result among the newest messages: that is where it was said.
     shown = [entry for entry in (*kept, *recent) if entry.seq not in inputs.off]
@@ -222,8 +235,7 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
 
 def in_order(inputs: Inputs, seqs: Sequence[int]) -> list[Entry]:
     """Messages by their numbers, as these stand; those that are gone are left out. Each is read once in a request."""
-    known = inputs.library.users
-    known |= {entry.seq: entry for entry in inputs.required.users}
+    known = inputs.library.quoted
     missing = [seq for seq in seqs if seq not in known]
     if missing:
         found = {entry.seq: entry for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, missing)}

@@ -55,7 +55,7 @@ from langchain_tiered_memory.types.files import KeptFile, OpenedFile, TierMove, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import RowMapping
+    from sqlalchemy import ColumnElement, RowMapping
 
     from langchain_tiered_memory.runs.files.policy import Tiers
     from langchain_tiered_memory.settings.runs import TierSettings
@@ -131,9 +131,10 @@ class KeptFiles(Room):
 
     def files(self, ref: SessionRef, *, tier: Tier | None = None, limit: int | None = None) -> list[KeptFile]:
         """Kept files, the last opened first."""
-        query = select(kept_files).where(kept_files.c.session_key == ref.key)
-        if tier is not None:
-            query = query.where(kept_files.c.tier == tier)
+        return self._files(ref, *([] if tier is None else [kept_files.c.tier == tier]), limit=limit)
+
+    def _files(self, ref: SessionRef, *which: ColumnElement[bool], limit: int | None = None) -> list[KeptFile]:
+        query = select(kept_files).where(kept_files.c.session_key == ref.key, *which)
         query = query.order_by(kept_files.c.access_order.desc(), kept_files.c.path_digest).limit(limit)
         return self._records(query, kept_file)
 
@@ -159,7 +160,8 @@ class KeptFiles(Room):
 
     def placed(self, ref: SessionRef) -> dict[str, list[str]]:
         """Paths in `hot` and `warm`, the last opened first, and of the `pinned` ones: what a checkpoint has of them."""
-        hot, warm = (self.files(ref, tier=tier) for tier in TIERS[:2])
+        there = self._files(ref, kept_files.c.tier.in_(TIERS[:2]))
+        hot, warm = ([file for file in there if file.tier == tier] for tier in TIERS[:2])
         named = {"hot": hot, "warm": warm, "pinned": [file for file in (*hot, *warm) if file.pinned]}
         return {name: [file.path for file in files] for name, files in named.items()}
 
