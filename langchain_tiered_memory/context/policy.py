@@ -93,8 +93,9 @@ LADDER: tuple[tuple[str, str], ...] = (
     ("recent", "the essentials alone are shown, or an error says what takes the room"),
 )
 """What gives way where not all fits, first to last: the section, and what happens to it."""
-_GIVES_WAY_WITH = {"history": "facts"}
-"""Sections that give way together with another."""
+_WAYS = {section: step for step, (section, _) in reversed(list(enumerate(LADDER, 1)))}
+"""The first step at which a section gives way; summaries do with the facts."""
+_WAYS["history"] = _WAYS["facts"]
 
 
 def no_room_beside(fixed: int, max_tokens: int, *, ratio: float) -> str:
@@ -219,8 +220,7 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
     least_cover = min(numbers.cover_least_tokens, round(numbers.cover_asked_share * total))
 
     def row(section: str, share: float, about: str, *, of: Share = "the budget", **bounds: Any) -> PolicyRow:  # noqa: ANN401 - fields of a row
-        way = next((at for at, (one, _) in enumerate(LADDER, 1) if one == _GIVES_WAY_WITH.get(section, section)), 0)
-        return PolicyRow(section=section, share=share, of=of, gives_way=way, about=about, **bounds)
+        return PolicyRow(section=section, share=share, of=of, gives_way=_WAYS.get(section, 0), about=about, **bounds)
 
     def summaries(share: float, least: int = 0) -> PolicyRow:
         return row("history", share, "summaries of what is older", least=least)

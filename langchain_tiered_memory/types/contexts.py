@@ -241,8 +241,10 @@ class ViewPolicy:
 
     def telling(self, **tokens: int) -> ViewPolicy:
         """The same with the tokens given here, by section."""
-        rows = tuple(row.allowing(tokens.get(row.section, row.tokens)) for row in self.rows)
-        return replace(self, rows=rows)
+        if not tokens:
+            return self
+        rows = (row.allowing(tokens[row.section]) if row.section in tokens else row for row in self.rows)
+        return replace(self, rows=tuple(rows))
 
     def row(self, section: str) -> PolicyRow:
         """The row of a section."""
