@@ -17,7 +17,7 @@ from langchain_tiered_memory.items.store import Items
 from langchain_tiered_memory.maintenance.inspection import Inspection
 from langchain_tiered_memory.maintenance.relations import Relations
 from langchain_tiered_memory.recall.indexing import IndexOutage
-from langchain_tiered_memory.recall.likeness import likeness
+from langchain_tiered_memory.recall.search import likeness
 from langchain_tiered_memory.recall.text_index import TextIndex
 from langchain_tiered_memory.recall.vector_queue import VectorQueue
 from langchain_tiered_memory.reports import Event
@@ -96,7 +96,7 @@ class Runtime:
         return self.signature.name
 
     def likeness(self, ref: SessionRef, new: Collection[int], before: Sequence[Collection[int]]) -> dict[int, float]:
-        """How near messages of before are to new ones; see `recall.likeness`."""
+        """How near messages of before are to new ones; see `recall.search`."""
         return likeness(self, ref, new, before)
 
     def report(self, name: EventName, reason: str, **about: Any) -> None:  # noqa: ANN401 - as `event` takes it

@@ -110,7 +110,7 @@ def shortened(
     """
     overview, told = read_told(text)
     if in_order:
-        told = [replace(one, label=f"{one.heading}: ") if one.is_to_do else one for one in _points(told)]
+        told = tuple(replace(one, label=f"{one.heading}: ") if one.is_to_do else one for one in _points(told))
     if not overview and not told:
         return _cut(text.strip(), max(1, round(share * len(text))))
     chars = len(text)
@@ -224,9 +224,9 @@ def _heads_by_worth(text: str) -> tuple[str, ...]:
 def _heads_of(
     text: str, ranked: Callable[[Sequence[Told]], Iterable[int]], *, most_chars: int = READ_CHARS
 ) -> tuple[str, ...]:
-    overview, told = read_told(text)
-    told = [one for one in told if not one.text.startswith(marks.CODE)] or told
-    told = [replace(one, text=clause_cut(one.text, most_chars=most_chars)) for one in told]
+    overview, everything = read_told(text)
+    in_words = [one for one in everything if not one.text.startswith(marks.CODE)] or everything
+    told = [replace(one, text=clause_cut(one.text, most_chars=most_chars)) for one in in_words]
     found = [told[place] for place in islice(ranked(told), _HEADS)]
     said = [" ".join(one.whole.split()) for one in sorted(found, key=lambda one: one.is_reported)]
     # Which tools were used on which files tells less than any words, and more than any call.
@@ -322,7 +322,8 @@ class Told:
         return f"{self.label}{self.text}"
 
 
-def read_told(text: str) -> tuple[str, list[Told]]:
+@read_once
+def read_told(text: str) -> tuple[str, tuple[Told, ...]]:
     """The overview of a summary, empty where it has none, and what else it says; without what an audit appended."""
     overview: list[str] = []
     told: list[Told] = []
@@ -337,7 +338,7 @@ def read_told(text: str) -> tuple[str, list[Told]]:
             overview += (piece.text for piece in pieces(line.whole)[:1])
         else:
             told += (replace(one, heading=line.heading) for one in _of_line(line))
-    return clause_cut(" ".join(overview), most_chars=_MAX_OVERVIEW_CHARS), told
+    return clause_cut(" ".join(overview), most_chars=_MAX_OVERVIEW_CHARS), tuple(told)
 
 
 def _of_line(line: Line) -> Iterator[Told]:

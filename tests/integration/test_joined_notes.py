@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_tiered_memory.context.view_cache import ViewCache
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.summaries.facts.joining import joining as joining_of
+from langchain_tiered_memory.summaries.tree.reviews import joining as joining_of
 from langchain_tiered_memory.summaries.tree.reviews import review_of
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from langchain_tiered_memory.types.records import DEFAULT_TRACK

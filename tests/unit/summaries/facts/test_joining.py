@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from langchain_tiered_memory.summaries.facts.joining import joining
 from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.supersession import standing
+from langchain_tiered_memory.summaries.tree.reviews import joining
 from langchain_tiered_memory.types.records import Fact
 
 
