@@ -159,32 +159,27 @@ def condense(
     `wish` is what a view needs besides what was wanted before. `is_over` is asked behind each summary, or each batch of
     a model's: whether to leave the rest for later.
     """
+    if not runtime.settings.tree.enabled:
+        return 0
+    for owner in runtime.store.tree.lessees(ref, now=runtime.now()):
+        if runtime.signature.is_gone(owner):
+            runtime.store.tree.release(owner=owner, now=runtime.now())
     made = 0
-    if runtime.settings.tree.enabled:
-        for owner in runtime.store.tree.lessees(ref, now=runtime.now()):
-            if runtime.signature.is_gone(owner):
-                runtime.store.tree.release(owner=owner, now=runtime.now())
-    while runtime.settings.tree.enabled:
+    while True:
         with runtime.store.database.snapshot():  # what is due is read at once, up to the claim of it
-            summary = _claim_next(runtime, ref)
-        if summary is not None:
-            later = not runtime.settings.condensation.eager and (summary.by_rules or not summary.state.finished)
-            made += yield from _committed(runtime, ref, [summary], later=later)
-            yield from stop_point()
-            if is_over():
-                break
-            continue
-        if wish is not None:
+            due = _claim_next(runtime, ref)
+        if due is None and wish is not None:
             want(runtime, ref, wish)
             wish = None
-        written = yield from write_wanted(runtime, ref)
-        if written is None:
-            break
-        made += written
+        leased = [due] if due is not None else _leased(runtime, ref)
+        if not leased:
+            return made
+        by_rules = due is not None and (due.by_rules or not due.state.finished)
+        later = None if due is None else by_rules and not runtime.settings.condensation.eager
+        made += yield from _committed(runtime, ref, leased, later=later)
         yield from stop_point()
         if is_over():
-            break
-    return made
+            return made
 
 
 def is_due(runtime: Runtime, ref: SessionRef, track: str | None = None) -> bool:
@@ -273,13 +268,7 @@ _WITH_ABOVE = 1.4
 tokens have one of 1,500 above them, 15 another of 400."""
 
 
-def write_wanted(runtime: Runtime, ref: SessionRef) -> Flow[int | None]:
-    """Have what is wanted next written in one call. Returns how many were committed; `None` where nothing is wanted."""
-    leased = _leased(runtime, ref) if runtime.condenser.writes_later else []
-    return (yield from _committed(runtime, ref, leased)) if leased else None
-
-
-def _committed(runtime: Runtime, ref: SessionRef, leased: Sequence[Summary], *, later: bool | None = None) -> Flow[int]:
+def _committed(runtime: Runtime, ref: SessionRef, leased: Sequence[Summary], *, later: bool | None) -> Flow[int]:
     """Have leased summaries written, and commit one after the other. Returns how many were.
 
     `later` is as for `CondensationEngine.finish`; `None`: in one call of a model.
@@ -373,32 +362,23 @@ def _standing(runtime: Runtime, ref: SessionRef) -> Standing | None:
 
 
 def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:
-    """What one call shall write, leased: lower levels first, each level in its order."""
+    """What one call of a model shall write, leased: lower levels first, each level in its order."""
     tree, settings = runtime.store.tree, runtime.settings
     now, eager = runtime.now(), settings.condensation.eager
-    while True:
+    while runtime.condenser.writes_later:
         first = next(iter(tree.ready(ref, now=now, every=eager, limit=1)), None)
         if first is None:
-            return []
+            break
         lowest = settings.condensation.model_from_level
         chosen = _side_by_side(runtime, ref, first, now=now) if first.level <= lowest else []
         ready = tree.ready(ref, now=now, every=eager, above=lowest, limit=MOST)
         chosen += _fitting(runtime, ready, room=_answer_room(runtime, chosen)) or ([] if chosen else [first])
         chosen += _above(runtime, ref, chosen, room=_answer_room(runtime, chosen))
-        leased = tree.lease_together(
-            ref, [one.id for one in chosen], owner=runtime.worker, now=now, lease_seconds=settings.tree.lease_seconds
-        )
-        mine = {one.id for one in leased}
-        kept: list[Summary] = []
-        for one in leased:
-            lacks = [under for under in one.sources if under not in mine and any(under == two.id for two in chosen)]
-            if one.level > 1 and lacks:  # somebody else was faster
-                tree.give_back(one, owner=runtime.worker, now=now)
-                mine.discard(one.id)
-            else:
-                kept.append(one)
-        if kept:
-            return kept
+        lease = settings.tree.lease_seconds
+        leased = tree.lease_together(ref, chosen, owner=runtime.worker, now=now, lease_seconds=lease)
+        if leased:
+            return leased
+    return []
 
 
 def _side_by_side(runtime: Runtime, ref: SessionRef, first: Summary, *, now: float) -> list[Summary]:

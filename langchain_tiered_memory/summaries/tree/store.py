@@ -397,20 +397,27 @@ class Tree(TreeReads):
         return [(derived_rows.summary(row), bool(row["wanted"])) for row in rows]
 
     def lease_together(
-        self, ref: SessionRef, ids: Sequence[str], *, owner: str, now: float, lease_seconds: float
+        self, ref: SessionRef, chosen: Sequence[Summary], *, owner: str, now: float, lease_seconds: float
     ) -> list[Summary]:
-        """Take several that rules wrote, to have a model write them in one call; those that were still to be had."""
-        mine = and_(summaries.c.session_key == ref.key, summaries.c.id.in_(list(ids)))
+        """Take several that rules wrote, lower levels first, to have a model write them in one call.
+
+        Gives those that were still to be had; none that merges one of the others which somebody else has.
+        """
+        ids, taken = [one.id for one in chosen], list[str]()
+        mine = and_(summaries.c.session_key == ref.key, summaries.c.id.in_(ids))
         with self.database.write() as connection:
             lock_session(connection, ref.key)
-            free = connection.scalars(select(summaries.c.id).where(mine, _BY_RULES, _is_free(now))).all()
-            taken = and_(mine, summaries.c.id.in_(free))
-            connection.execute(
-                update(summaries).where(taken).values(wanted=True, **_leased(owner, now + lease_seconds))
-            )
-            rows = connection.execute(select(summaries).where(taken)).mappings().all()
+            free = set(connection.scalars(select(summaries.c.id).where(mine, _BY_RULES, _is_free(now))))
+            for one in chosen:
+                if one.id in free and free.issuperset(under for under in one.sources if under in ids):
+                    taken.append(one.id)
+                else:
+                    free.discard(one.id)
+            ours = and_(summaries.c.session_key == ref.key, summaries.c.id.in_(taken))
+            connection.execute(update(summaries).where(ours).values(wanted=True, **_leased(owner, now + lease_seconds)))
+            rows = connection.execute(select(summaries).where(ours)).mappings().all()
         found = {row["id"]: derived_rows.summary(row) for row in rows}
-        return [found[one] for one in ids if one in found]
+        return [found[one] for one in taken]
 
     def give_back(self, summary: Summary, *, owner: str, now: float) -> None:
         """Leave a leased summary of a higher level as rules wrote it. Made anew by them where what is below changed."""
