@@ -151,11 +151,6 @@ def looks_alone(call: RequestedCall, touches: Collection[FileTouch], settings: F
     return not is_shell(call, settings) or all(only_reads(command) for command in _commands(call))
 
 
-def writes_alone(call: RequestedCall, touches: Collection[FileTouch], settings: FileSettings) -> bool:
-    """Whether a call of a file tool writes the files that it touches, and does nothing else."""
-    return bool(touches) and not is_shell(call, settings) and all(touch.operation == "write" for touch in touches)
-
-
 def names_shell(tool: str) -> bool:
     """Whether a tool is a shell by its name, alone or behind a prefix."""
     return _bare(tool) in _SHELL_TOOLS

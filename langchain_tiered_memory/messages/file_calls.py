@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
-from langchain_tiered_memory.messages.file_accesses import folded, is_shell, touches_of_call
+from langchain_tiered_memory.messages.file_accesses import folded, is_shell, looks_alone, touches_of_call
 from langchain_tiered_memory.messages.file_texts import changes_of, reading_of, shows_numbers, unsaid_of
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
@@ -23,10 +23,12 @@ from langchain_tiered_memory.text.readings import read_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from langchain_tiered_memory.messages.content_blocks import RequestedCall
     from langchain_tiered_memory.messages.file_texts import Change, Reading, Unsaid
     from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.drafts import FileTouch
     from langchain_tiered_memory.types.records import Group
+    from langchain_tiered_memory.types.runs import FileOperation
 
 _Kind: TypeAlias = tuple[str, str, bool]
 """What a call does, by which tool, and whether it says what it replaces: a tool may answer each in another form."""
@@ -42,6 +44,8 @@ class FileCall:
     answer_seq: int
     call_id: str | None
     touches: tuple[FileTouch, ...]
+    does: FileOperation | None
+    """`read` where it only looks at the files that it touches, `write` where it only writes them; else `None`."""
     changes: tuple[Change, ...]
     unsaid: tuple[Unsaid, ...]
     """Files that it changed without saying how."""
@@ -125,6 +129,7 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
                 answer_seq=answer.seq,
                 call_id=call.id,
                 touches=touches,
+                does=_does(call, touches, settings),
                 changes=changes,
                 unsaid=unsaid_of(call, changes, settings),
                 reading=reading,
@@ -132,6 +137,13 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
                 kind=kind,
                 has_form=has_form,
             )
+
+
+def _does(call: RequestedCall, touches: Sequence[FileTouch], settings: FileSettings) -> FileOperation | None:
+    if looks_alone(call, touches, settings):
+        return "read"
+    only_writes = not is_shell(call, settings) and all(touch.operation == "write" for touch in touches)
+    return "write" if only_writes else None
 
 
 def _names(answer: str, paths: Sequence[str]) -> bool:

@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.messages.content_blocks import requested_calls
-from langchain_tiered_memory.messages.file_accesses import looks_alone, touches_of_call, writes_alone
 from langchain_tiered_memory.messages.file_calls import file_calls
 from langchain_tiered_memory.messages.groups import as_groups, unfinished_calls
 from langchain_tiered_memory.messages.ingest import passage_drafts
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.sql.schema import storable
 from langchain_tiered_memory.summaries.checks.measures import information_loss
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.messages.file_calls import FileCall
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.outcomes import FailureReason
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
     from langchain_tiered_memory.types.runs import FileOperation
@@ -236,9 +232,9 @@ def _wait_seconds(summary: Summary) -> float:
 def _entry_sources(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) -> tuple[SourceText, ...]:
     same = near_duplicates([entry.text for entry in entries]) if runtime.settings.tree.semantic_deduplication else {}
     waiting = unfinished_calls(entries)
-    refused = _refused_calls(runtime, ref, entries)
-    calls = dict(_file_calls(entries, runtime.settings.files, without={(one.seq, one.call_id) for one in refused}))
-    refusals = {one.answer_seq for one in refused if one.kind is not None and one.writes()}
+    calls = _calls_on_files(runtime, ref, entries)
+    done = {one.call_id: one.does for one in calls if not one.refused}
+    refusals = {one.answer_seq for one in calls if one.refused and one.kind is not None and one.writes()}
     return tuple(
         SourceText(
             id=entry.id,
@@ -251,15 +247,15 @@ def _entry_sources(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) 
             kind=entry.kind,
             same_as=entries[same[position]].id if position in same else None,
             open_calls=waiting.get(entry.id, ()),
-            states_nothing=_states_nothing(entry, calls.get(entry.answers or "")),
+            states_nothing=_states_nothing(entry, done.get(entry.answers or "")),
             is_refusal=entry.seq in refusals,
         )
         for position, entry in enumerate(entries)
     )
 
 
-def _refused_calls(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) -> list[FileCall]:
-    """The calls on files of which nothing came; a strange answer is held against the last changes of the session."""
+def _calls_on_files(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) -> list[FileCall]:
+    """The answered calls on files; a strange answer is held against the last changes of the session."""
     groups = as_groups(entries)
     calls = file_calls(groups, runtime.settings.files)
     if any(one.kind is not None and not one.has_form and not one.refused for one in calls):
@@ -268,22 +264,7 @@ def _refused_calls(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) 
         everything = {group.first_seq: group for group in (*others, *groups)}
         calls = file_calls([everything[seq] for seq in sorted(everything)], runtime.settings.files)
     own = {entry.seq for entry in entries}
-    return [one for one in calls if one.refused and one.seq in own]
-
-
-def _file_calls(
-    entries: Sequence[Entry], settings: FileSettings, *, without: Collection[tuple[int, str | None]]
-) -> Iterator[tuple[str, FileOperation]]:
-    """Ids of the calls that only looked at files, or only wrote them; without those of which nothing came."""
-    for entry in entries:
-        for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
-            touches = touches_of_call(call, settings)
-            if call.id is None or (entry.seq, call.id) in without:
-                continue
-            if looks_alone(call, touches, settings):
-                yield call.id, "read"
-            elif writes_alone(call, touches, settings):
-                yield call.id, "write"
+    return [one for one in calls if one.seq in own]
 
 
 def _states_nothing(result: Entry, operation: FileOperation | None) -> bool:
