@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.context.sections.registry import ChosenSections
-    from langchain_tiered_memory.context.view.repeated_reads import Asked
     from langchain_tiered_memory.models.window_budget import Budget, ModelProfile
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.runtime import Runtime
@@ -90,8 +89,6 @@ class Library:
     """Masked tool outputs by `seq` and the tokens that they keep: each attempt at a view shows most of them again."""
     touched: list[FileAccess] | None = None
     """The files that a list of files may name."""
-    asked: dict[int, Asked] = field(default_factory=dict)
-    """What messages ask for that has to do with files, by `seq`."""
     pointers: dict[tuple[int, int], Piece | None] = field(default_factory=dict)
     """Repeated readings of files by `seq` and that of the message that says their text; `None`: it stays as it is."""
 

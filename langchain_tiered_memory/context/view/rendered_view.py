@@ -110,7 +110,7 @@ def _masks(inputs: Inputs, tail: Sequence[Entry], kept: dict[int, int]) -> Itera
                 library.masks[cut] = shortened(entry, max_tokens=most, counter=counter, expands=inputs.expands)
             yield library.masks[cut]
     settings, reworded = inputs.settings.files, inputs.request.reworded
-    for entry, above, path in repeated_reads(tail, settings, not_whole=kept, reworded=reworded, known=library.asked):
+    for entry, above, path in repeated_reads(tail, settings, not_whole=kept, reworded=reworded):
         pair = (entry.seq, above.seq)
         if pair not in library.pointers:
             library.pointers[pair] = pointing(entry, above, path, counter=counter)

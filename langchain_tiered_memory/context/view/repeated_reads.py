@@ -20,6 +20,7 @@ from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import may_be_same, reads_alone, touches_of_call
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
+from langchain_tiered_memory.text.readings import read_of
 from langchain_tiered_memory.transcript.outbox import write_if_possible
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ class _Look:
     """Tool and arguments."""
 
 
-Asked: TypeAlias = tuple[dict[str, _Look], frozenset[str]]
+_Asked: TypeAlias = tuple[dict[str, _Look], frozenset[str]]
 """The looks that a message asks for, by call, and the files that others of its calls write."""
-_NOTHING: Asked = ({}, frozenset())
+_NOTHING: _Asked = ({}, frozenset())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,6 @@ def repeated_reads(
     *,
     not_whole: Collection[int],
     reworded: Collection[str],
-    known: dict[int, Asked],
 ) -> Iterator[tuple[Entry, Entry, str]]:
     """The results that need not be shown again, each with the one that says its text, and the file; oldest first.
 
@@ -78,9 +78,8 @@ def repeated_reads(
         settings: Which tools read, and which arguments name files.
         not_whole: `seq`s of those that are shown in part.
         reworded: Ids of those whose words others change before they are sent.
-        known: What was read of their calls before, by `seq`; what is read now is put there.
     """
-    parted = _with_their_calls(entries, settings, known) if settings.enabled else {}
+    parted = _with_their_calls(entries, settings) if settings.enabled else {}
     if not any(looks for looks, _ in parted.values()):
         return
     asked: dict[str, _Look] = {}
@@ -160,7 +159,7 @@ def tell_repeated(runtime: Runtime, ref: SessionRef, pieces: Sequence[Piece], co
         write_if_possible(runtime, ref.session_id, change, ref, lambda tiers: tiers, rules=rules, counts=counts)
 
 
-def _with_their_calls(entries: Sequence[Entry], settings: FileSettings, known: dict[int, Asked]) -> dict[int, Asked]:
+def _with_their_calls(entries: Sequence[Entry], settings: FileSettings) -> dict[int, _Asked]:
     """What the messages ask for that have to do with results which may say the same, by `seq`. Mostly there are none.
 
     The others are not read: a call that names no such file neither shows nor changes one.
@@ -173,10 +172,11 @@ def _with_their_calls(entries: Sequence[Entry], settings: FileSettings, known: d
     if not equal:
         return {}
 
-    def read(entry: Entry) -> Asked:
-        if entry.seq not in known:
-            known[entry.seq] = _asked(entry, settings)
-        return known[entry.seq]
+    as_set = settings.model_dump_json()
+
+    def read(entry: Entry) -> _Asked:
+        key = "looks", as_set, entry.payload
+        return read_of(key, lambda: _asked(entry, settings), size=len(entry.payload))
 
     found = {entry.seq: read(entry) for entry in entries if not equal.isdisjoint(entry.calls)}
     paths = {path for looks, _ in found.values() for look in looks.values() for path in look.paths}
@@ -187,7 +187,7 @@ def _with_their_calls(entries: Sequence[Entry], settings: FileSettings, known: d
     return found
 
 
-def _asked(entry: Entry, settings: FileSettings) -> Asked:
+def _asked(entry: Entry, settings: FileSettings) -> _Asked:
     """The calls of a message that only read files, by id, and the files that others of its calls write."""
     looks: dict[str, _Look] = {}
     written: set[str] = set()
