@@ -123,8 +123,15 @@ def _written(
     """Save how a run stands; `None` where somebody edited or forgot something since its session was looked up."""
     only = track if alone else None
     runtime.store.kept_files.settle(ref)
-    state = runtime.store.runs.state(ref, newest_finished=FINISHED_TASKS, track=only)
-    context_state = _context_state(runtime, ref, track, view, alone=alone)
+    state, zones = runtime.store.runs.state(ref, newest_finished=FINISHED_TASKS, track=only)
+    context_state: dict[str, Any] = {
+        "track": track,
+        "epoch": ref.epoch,
+        "plans": [] if alone else runtime.store.plans.kept(ref),
+        "zones": {} if alone else zones,
+    }
+    if view is not None:
+        context_state |= _of_view(view)
     messages = bounded(view.messages)[0] if view is not None else []
     if view is None:
         messages, context_state["messages"], context_state["summaries"] = _newest(runtime, ref, track, alone=alone)
@@ -273,32 +280,21 @@ def _given_before(runtime: Runtime, ref: SessionRef, track: str | None) -> dict[
     return {}
 
 
-def _context_state(
-    runtime: Runtime, ref: SessionRef, track: str, view: ViewSnapshot | None, *, alone: bool
-) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "track": track,
-        "epoch": ref.epoch,
-        "plans": [] if alone else runtime.store.plans.kept(ref),
-        "zones": {} if alone else runtime.store.runs.read(ref).zones,
+def _of_view(view: ViewSnapshot) -> dict[str, Any]:
+    messages, left_out = bounded(view.messages)
+    ids = {one.id for one in messages if one.id}
+    there = {entry.seq: entry for entry in view.entries if entry.id in ids}
+    return {
+        "view": view.name,
+        "zone": str(view.zone),
+        "used_tokens": view.used_tokens,
+        "limit_tokens": view.window.limit,
+        "window_tokens": view.window.tokens,
+        "messages": [_identity(there[seq]) for seq in sorted(there)],
+        "summaries": list(view.summary_ids),
+        "left_out": left_out,
+        "pruning": [{"first_seq": key, "reason": reason} for key, reason in view.pruning],
     }
-    if view is not None:
-        messages, left_out = bounded(view.messages)
-        ids = {one.id for one in messages if one.id}
-        there = {entry.seq: entry for entry in view.entries if entry.id in ids}
-        shown = [there[seq] for seq in sorted(there)]
-        found |= {
-            "view": view.name,
-            "zone": str(view.zone),
-            "used_tokens": view.used_tokens,
-            "limit_tokens": view.window.limit,
-            "window_tokens": view.window.tokens,
-            "messages": [_identity(entry) for entry in shown],
-            "summaries": list(view.summary_ids),
-            "left_out": left_out,
-            "pruning": [{"first_seq": key, "reason": reason} for key, reason in view.pruning],
-        }
-    return found
 
 
 def _newest(

@@ -16,6 +16,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal,
     or_,
     select,
     union_all,
@@ -86,25 +87,33 @@ class Runs(Room):
         with self.database.read() as connection:
             return _read_run(connection, ref)
 
-    def state(self, ref: SessionRef, *, newest_finished: int, track: str | None = None) -> RunState:
-        """Everything that `restore` puts back, and where the conversation is; of one track alone, or of the session."""
+    def state(
+        self, ref: SessionRef, *, newest_finished: int, track: str | None = None
+    ) -> tuple[RunState, dict[str, str]]:
+        """Everything that `restore` puts back, and where the conversation is; of one track alone, or of the session.
+
+        Beside it the zones of the run's views, as `RunRow` has them.
+        """
         with self.database.read() as connection:
             run = _read_run(connection, ref)
             found = _read_tasks(connection, ref, newest_finished=newest_finished, track=track)
-            if track is not None:
-                run = RunRow(started_at=run.started_at, finished_tasks=max((one.number for one in found), default=0))
             mine = select(entries.c.seq, entries.c.message_id).where(*rows.of_track(entries, ref, track))
-            pinned = connection.execute(mine.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)).all()
-            last = connection.execute(mine.order_by(entries.c.seq.desc()).limit(1)).one_or_none()
-            return RunState(
-                phase=run.phase,
+            pinned = mine.add_columns(literal(1).label("part")).where(entries.c.pinned.is_(True)).subquery()
+            last = mine.add_columns(literal(2).label("part")).order_by(entries.c.seq.desc()).limit(1).subquery()
+            there = connection.execute(union_all(select(pinned), select(last))).all()
+            ids = {row.seq: unpacked(row.message_id) for row in there}
+            pinned_seqs, newest = sorted(row.seq for row in there if row.part == 1), max(ids, default=0)
+            alone = max((one.number for one in found), default=0)
+            state = RunState(
+                phase=run.phase if track is None else None,
                 tasks=tuple(found),
-                finished_tasks=run.finished_tasks,
-                pinned_ids=tuple(unpacked(row.message_id) for row in pinned),
-                last_seq=last.seq if last is not None else 0,
-                last_message_id=unpacked(last.message_id) if last is not None else None,
-                pinned_seqs=tuple(row.seq for row in pinned),
+                finished_tasks=run.finished_tasks if track is None else alone,
+                pinned_ids=tuple(ids[seq] for seq in pinned_seqs),
+                last_seq=newest,
+                last_message_id=ids.get(newest),
+                pinned_seqs=tuple(pinned_seqs),
             )
+            return state, run.zones
 
     def set_phase(self, ref: SessionRef, phase: str | None, now: float) -> str | None:
         """Enter a phase, or with `None` leave it. Returns the phase before."""

@@ -170,7 +170,7 @@ def test_a_state_is_put_back_with_tasks_phase_and_pins(store: SqlStore) -> None:
     start(store, ref, "now")
     store.runs.set_phase(ref, "plan", NOW)
     store.transcript.set_pin(ref, "m2", pinned=True)
-    kept = store.runs.state(ref, newest_finished=5)
+    kept = store.runs.state(ref, newest_finished=5)[0]
     assert (kept.pinned_ids, kept.last_seq, kept.last_message_id) == (("m2",), 4, "m4")
     append(store, "s", incoming("later"))
     finish(store, ref, "now")
@@ -182,7 +182,7 @@ def test_a_state_is_put_back_with_tasks_phase_and_pins(store: SqlStore) -> None:
     store.transcript.set_pin(ref, "m3", pinned=True)
     done = store.runs.restore(ref, kept, NOW)
     assert done[0] == ()
-    again = store.runs.state(ref, newest_finished=5)
+    again = store.runs.state(ref, newest_finished=5)[0]
     assert (again.tasks, again.phase, again.pinned_ids) == (kept.tasks, "plan", ("m2",))
     assert again.finished_tasks == 1
     assert (again.last_seq, store.transcript.totals(ref)["entries"]) == (5, 5)
@@ -194,7 +194,7 @@ def test_tasks_finished_too_long_ago_to_be_named_stay(store: SqlStore) -> None:
     for number in range(5):
         start(store, ref, f"t{number}")
         finish(store, ref, f"t{number}")
-    kept = store.runs.state(ref, newest_finished=2)
+    kept = store.runs.state(ref, newest_finished=2)[0]
     start(store, ref, "t5")
     finish(store, ref, "t5")
     assert store.runs.restore(ref, kept, NOW, epoch=ref.epoch) == ((), False), "there was no view"
@@ -204,7 +204,7 @@ def test_tasks_finished_too_long_ago_to_be_named_stay(store: SqlStore) -> None:
 def test_a_pin_is_put_back_on_the_track_that_it_was_on(store: SqlStore) -> None:
     ref = append(store, "s", incoming("main", "1"), incoming("sub", "1", track="sub"), incoming("two", "2")).ref
     store.transcript.set_pin(ref, "1", pinned=True, track="sub")
-    kept = store.runs.state(ref, newest_finished=5)
+    kept = store.runs.state(ref, newest_finished=5)[0]
     assert (kept.pinned_ids, kept.pinned_seqs) == (("1",), (2,))
     store.transcript.set_pin(ref, "1", pinned=False, track="sub")
     store.transcript.set_pin(ref, "1", pinned=True, track="main")
@@ -219,7 +219,7 @@ def test_pins_of_messages_that_are_gone_are_skipped_and_named(store: SqlStore) -
     ref = session_with(store, 3)
     store.transcript.set_pin(ref, "m1", pinned=True)
     store.transcript.set_pin(ref, "m3", pinned=True)
-    kept = store.runs.state(ref, newest_finished=5)
+    kept = store.runs.state(ref, newest_finished=5)[0]
     forget_messages(store, ref, ["m1"])
     assert store.runs.restore(ref, kept, NOW)[0] == ("m1",)
     assert [entry.id for entry in pinned(store, ref)] == ["m3"]
@@ -228,7 +228,7 @@ def test_pins_of_messages_that_are_gone_are_skipped_and_named(store: SqlStore) -
 def test_plans_are_put_back_while_nothing_but_messages_came_since(store: SqlStore) -> None:
     ref = session_with(store, 3)
     store.plans.write(ref, "view", '{"border": 1}', now=NOW, border=1)
-    kept, plans = store.runs.state(ref, newest_finished=5), store.plans.kept(ref)
+    kept, plans = store.runs.state(ref, newest_finished=5)[0], store.plans.kept(ref)
     append(store, "s", incoming("later"))
     store.plans.write(ref, "view", '{"border": 2}', now=NOW, border=2)
     store.plans.write(ref, "another", "{}", now=NOW)
@@ -242,7 +242,7 @@ def test_plans_are_put_back_while_nothing_but_messages_came_since(store: SqlStor
 def test_plans_of_another_epoch_or_with_other_pins_are_not_put_back(store: SqlStore, moved: str) -> None:
     ref = session_with(store, 3)
     store.plans.write(ref, "view", "old", now=NOW)
-    kept, plans = store.runs.state(ref, newest_finished=5), store.plans.kept(ref)
+    kept, plans = store.runs.state(ref, newest_finished=5)[0], store.plans.kept(ref)
     if moved == "edited":
         append(store, "s", incoming("edited", "m1"))
     else:
@@ -289,10 +289,10 @@ def test_whatever_was_done_since_a_restore_gives_the_same_tasks_back(
                 finish(store, ref, name)
 
     done(before)
-    kept = store.runs.state(ref, newest_finished=99)
+    kept = store.runs.state(ref, newest_finished=99)[0]
     done(after)
     store.runs.restore(ref, kept, NOW)
-    assert store.runs.state(ref, newest_finished=99).tasks == kept.tasks
+    assert store.runs.state(ref, newest_finished=99)[0].tasks == kept.tasks
     store.database.close()
 
 

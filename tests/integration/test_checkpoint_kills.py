@@ -66,7 +66,7 @@ def whole(where: str, done: list[tuple[str, Any]]) -> None:
         assert [task.number for task in finished] == list(range(len(finished), 0, -1))
         assert store.runs.read(ref).finished_tasks == len(finished)
         assert told.get("finished", (None, 0))[1] <= len(finished)
-        parts = looks_like(store.runs.state(other, newest_finished=99))
+        parts = looks_like(store.runs.state(other, newest_finished=99)[0])
         assert parts in (["a"] * 3, ["b"] * 3)
         found = last_sound(runtime_of(memory), ref)
         assert (found.id if found is not None else None) == (infos[0].id if infos else None)

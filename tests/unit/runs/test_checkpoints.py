@@ -265,7 +265,7 @@ def test_a_restore_puts_everything_back_and_says_that_nothing_differs(call_style
         assert report.identical
         assert (report.checkpoint.id, report.restored) == (made.id, ("tasks", "phase", "pins", "views"))
         assert plan_of(session) == '{"border": 2}'
-        assert store_of(memory).runs.state(ref_of(session), newest_finished=9) == made.state
+        assert store_of(memory).runs.state(ref_of(session), newest_finished=9)[0] == made.state
         assert restored(memory, call_style, made.id) == report
 
 
@@ -373,7 +373,7 @@ def test_a_checkpoint_of_a_track_alone_puts_nothing_of_the_run_back() -> None:
         session.start_task("mine")
         session.pin("q0")
         assert restored(memory, checkpoint_id=made.id).restored == ("tasks", "pins")
-        state = store_of(memory).runs.state(ref_of(session), newest_finished=9)
+        state = store_of(memory).runs.state(ref_of(session), newest_finished=9)[0]
     assert (state.phase, [task.id for task in state.tasks], state.pinned_ids) == ("build", ["mine"], ("q0",))
 
 
@@ -428,6 +428,6 @@ def test_sync_and_async_leave_the_same_state_behind(call_style: CallStyle) -> No
         in_style(call_style, memory.session("s").phase, "plan")
         in_style(call_style, memory.session("s").finish_task, "a")
         restored(memory, call_style)
-        state = store_of(memory).runs.state(ref_of(session), newest_finished=9)
+        state = store_of(memory).runs.state(ref_of(session), newest_finished=9)[0]
         assert [(task.id, task.state) for task in state.tasks] == [("a", "active")]
         assert (state.phase, state.finished_tasks, state.last_seq) == ("plan", 0, 4)
