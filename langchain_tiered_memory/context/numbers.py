@@ -71,16 +71,13 @@ class Numbers:
     """Pinned messages: those beyond it are named, and can be expanded."""
 
     # History: summaries and facts.
-    cover_asked_share: Annotated[float, Told("of the budget", 0, 1, "design")] = 0.12
-    """Summaries beside a query of the caller's own, which recall answers."""
+    cover_beside_share: Annotated[float, Told("of the budget", 0, 1, "design")] = 0.12
+    """Summaries beside a query of the caller's own, which recall answers, and beside work on files, which needs the
+    files' own words."""
     facts_asked_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.08
     """Facts beside it."""
     facts_at_work_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.04
     """Facts beside work on files."""
-    cover_at_work_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.06
-    """Summaries beside work on files: what they take is lost to the files' own words ..."""
-    cover_least_tokens: Annotated[int, Told("tokens", 0, 8000, "chosen")] = 800
-    """... but so many tokens in a small budget, up to the share beside a query."""
     question_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
     """The last user message, where it is shown apart from the recent ones; a longer one is shown head and tail."""
     recent_most_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "fact_depth")] = 0.2
@@ -89,14 +86,12 @@ class Numbers:
     """Recent messages that a condensation leaves of an agent at work on files: parts are chosen for themselves."""
     record_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "cover_facts")] = 0.6
     """Summaries and facts together, before a fact that must last is left out ..."""
-    record_at_work_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.2
+    record_at_work_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.3
     """... and beside work on files, which needs the words themselves."""
     facts_of_source_share: Annotated[float, Told("of what they were read from", 0, 1, "chosen")] = 0.2
     """Facts take at most so much of the messages that the summaries stand for: more would free nothing."""
     cover_filled_share: Annotated[float, Told("of its room", 0.25, 1, "fitted", "prefix")] = 0.75
     """Summaries made anew fill so much, so that the next ones can be appended without changing the first bytes."""
-    cover_appended_share: Annotated[float, Told("of the room left", 0.1, 1, "chosen")] = 0.5
-    """What a condensation appends, and more where it could not be told in short otherwise."""
     cover_levels_share: Annotated[float, Told("of its room", 0.1, 1, "chosen")] = 0.8
     """Summaries of the levels that a view of one's own shows; the rest names what they do not stand for."""
     held_call_share: Annotated[float, Told("of the view", 0, 1, "chosen")] = 0.05

@@ -140,7 +140,7 @@ def resolved(
     recall, spared = (rest, 0) if "recall" in mode else _set_aside(settings, mode, given, rest=rest, replaced=replaced)
     recall = min(recall + own, rest)
     view = rest - recall
-    columns = table(settings, total=total, filled=max(view - spared, 0))
+    columns = table(settings, filled=max(view - spared, 0))
 
     def in_any_mode(section: str, whole: int) -> PolicyRow:
         row = columns[section]["talk"]
@@ -210,20 +210,18 @@ def policy_of(mode: ModeName, max_tokens: int, *, fixed: int, settings: Settings
     return resolved(max_tokens, fixed=fixed, ratio=1.0, mode=told, settings=settings, given=given, sections=none)
 
 
-def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[ModeName, PolicyRow]]:
+def table(settings: Settings, *, filled: int) -> dict[str, dict[ModeName, PolicyRow]]:
     """The policy: rows by section, and in each the columns by mode; a mode without one has that of `talk`.
 
-    What is bounded by tokens and by a share goes by `total`, the budget; `filled` is what a condensation may fill of
-    it: the view, less what recall was spared.
+    `filled` is what a condensation may fill of the budget: the view, less what recall was spared.
     """
     told, files, numbers = settings.context, settings.files, NUMBERS
-    least_cover = min(numbers.cover_least_tokens, round(numbers.cover_asked_share * total))
 
     def row(section: str, share: float, about: str, *, of: Share = "the budget", **bounds: Any) -> PolicyRow:  # noqa: ANN401 - fields of a row
         return PolicyRow(section=section, share=share, of=of, gives_way=_WAYS.get(section, 0), about=about, **bounds)
 
-    def summaries(share: float, least: int = 0) -> PolicyRow:
-        return row("history", share, "summaries of what is older", least=least)
+    def summaries(share: float) -> PolicyRow:
+        return row("history", share, "summaries of what is older")
 
     def facts(share: float) -> PolicyRow:
         return row("facts", share, "what is older stated and still holds")
@@ -235,14 +233,15 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
         return row("recall", share, about, of=of, stands="request")
 
     in_any = "quotes that answer what is asked"
+    beside = summaries(min(told.cover_share, numbers.cover_beside_share))
     return {
         "system": {"talk": row("system", 1.0, "system prompt and tool schemas")},
         "goal": {"talk": row("goal", numbers.goal_share, "the first user message, until it is answered")},
         "pinned": {"talk": row("pinned", numbers.pins_share, "pinned messages")},
         "history": {
             "talk": summaries(told.cover_share),
-            "asked": summaries(min(told.cover_share, numbers.cover_asked_share)),
-            "files": summaries(numbers.cover_at_work_share, least=least_cover),
+            "asked": beside,
+            "files": beside,
         },
         "facts": {
             "talk": facts(told.facts_share),

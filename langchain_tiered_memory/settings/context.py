@@ -67,8 +67,8 @@ class ContextSettings(Frozen):
     every turn. A brief question that matches much may take twice that, within `recall_share`; small talk and long
     messages take a twentieth."""
     cover_share: float = Field(default=0.17, ge=0, lt=1)
-    """The largest share of the budget for summaries of what is older; beside a `query` of the caller 12 %, beside work
-    on files 6 %."""
+    """The largest share of the budget for summaries of what is older; beside a `query` of the caller, or beside work on
+    files, 12 %."""
     facts_share: float = Field(default=0.4, ge=0, lt=1)
     """The largest share of the budget for the list of facts; beside a `query` of the caller 8 %, for recall brings the
     others, and beside work on files 4 %. With more, views are condensed more often."""

@@ -38,6 +38,11 @@ was shown; as it is stored, with their ids, and in earlier versions the numbers 
 _NUMBER = re.compile(r"(?<![#\w])\d{1,12}\b")
 _ID_CHARS = 8
 _ID = re.compile(r"#([0-9a-f]{8})\b")
+_LEADING = re.compile(
+    r"^(?P<bullet>[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)"
+    r"(?P<marks>(?:`?\[(?:keep|tool|instead of [^\[\]\n]{1,400})\]`?:?[ \t]*)+)",
+    re.IGNORECASE | re.MULTILINE,
+)
 HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
 """A line that names a section (`marked`) or a theme (`bold`)."""
 BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
@@ -57,6 +62,11 @@ def without_name_notes(text: str) -> str:
 def without_marks(text: str) -> str:
     """A text or a line as it is shown: without the marks of what must last and of what it replaces, and name notes."""
     return without_name_notes(without_instead(_KEEP.sub("", text))) if "[" in text else text
+
+
+def plain(answer: str) -> str:
+    """A model's answer with the marks before its points as they are meant, where it set them as code."""
+    return _LEADING.sub(lambda one: one["bullet"] + one["marks"].replace("`", ""), answer) if "`[" in answer else answer
 
 
 def as_merged(text: str) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+import re
+from collections import Counter
 
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from langchain_tiered_memory.messages.message_text import text_of
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory
 
@@ -39,3 +43,34 @@ def test_a_long_newest_answer_is_cut_before_the_record_is(call_style: CallStyle,
     assert lines < 400 or "shortened" in context.guard.steps
     assert long["history"] > 0.8 * min(short["history"], policy.least_cover)
     assert long["facts"] > 0.8 * min(short["facts"], policy.least_facts)
+
+
+def edited(number: int) -> list[BaseMessage]:
+    call = {
+        "name": "edit",
+        "args": {"path": f"src/crane_{number % 7}.py", "new": f"LIMIT = {number}"},
+        "id": f"{number}",
+    }
+    return [
+        HumanMessage(f"Set the limit of crane {number} to {number * 31} kg and keep its lever as it is."),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage(f"edited crane {number}: " + "crane lever limit " * 9, tool_call_id=call["id"]),
+        AIMessage(f"Crane {number} lifts {number * 31} kg now; team {number % 4} was told."),
+    ]
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_beside_work_on_files_what_was_condensed_last_is_told_whole(call_style: CallStyle) -> None:
+    newest = Counter[str]()
+    with open_memory() as memory:
+        session = memory.session("s")
+        for number in range(80):
+            told(call_style, session.add_messages, edited(number), wait=True)
+            context = told(call_style, session.context, "", max_tokens=6000)
+            text = "\n".join(text_of(message) for message in context.messages)
+            parts = re.findall(r"^\[(messages )?\d+-\d+, ([^\]]*)\]", text, re.MULTILINE)
+            if parts:
+                headed, what = parts[-1]
+                newest["whole" if headed and "in short" not in what else "less"] += 1
+    assert newest["less"] == 0
+    assert newest["whole"] > 10

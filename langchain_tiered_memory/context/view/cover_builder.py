@@ -245,17 +245,16 @@ def whole_cover(inputs: Inputs, *, border: int, cap: int) -> tuple[CoverItem, ..
 def grown_cover(inputs: Inputs, previous: ViewPlan, *, border: int, cap: int) -> tuple[CoverItem, ...] | None:
     """The items of a plan with what stands for the messages up to a new border behind them.
 
-    `None` where what is new could not even be told in short: then the cover is made anew, its old end briefer.
+    `None` where what is new could not be told whole: then the cover is made anew, its old end briefer.
     """
     parts = CoverParts(inputs)
     free = cap - tokens_of(previous.items, gap_tokens=parts.gap_tokens)
     new = inputs.runtime.store.tree.level_1_between(inputs.ref, after=previous.border, up_to=border)
     highest = _highest(inputs, inputs.library.add(new), after=previous.border, up_to=border)
     fresh = [parts.choice(one) for one in highest]
-    least = sum(choice.readable.tokens for choice in fresh)
-    if least > free:
+    if sum(choice.whole.tokens for choice in fresh) > free:
         return None
-    return (*previous.items, *_best(parts, fresh, room=max(round(free * NUMBERS.cover_appended_share), least)))
+    return (*previous.items, *_best(parts, fresh, room=free))
 
 
 def selected_cover(inputs: Inputs, *, border: int, cap: int) -> tuple[CoverItem, ...]:

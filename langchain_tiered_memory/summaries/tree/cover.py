@@ -217,16 +217,20 @@ def allotted(
     """Each summary at the fullest resolution that its share of `room` allows, the newest choosing first.
 
     First as many as can be are told in more than a line, those that stand for most messages before all others; then
-    these are shown whole, in the same order. What is left is shared out to open what stands below, the newest choosing
-    first, and what a share was too small for is offered again. The briefest form of each stands even where they do not
-    fit; with `readable` one that says more than a line.
+    these are shown whole, the newest first: what was condensed last is nearest to what is being done. What is left is
+    shared out to open what stands below, the newest choosing first, and what a share was too small for is offered
+    again. The briefest form of each stands even where they do not fit; with `readable` one that says more than a line.
     """
     least = [(choice.readable if readable else choice.briefest).tokens for choice in choices]
     left = room - sum(least)
     widest_first = sorted(range(len(choices)), key=lambda place: (-choices[place].whole.entry_count, -place))
-    steps: tuple[Callable[[Choice], Node], ...] = (lambda one: one.readable, lambda one: one.whole)
-    for form in steps:
-        for place in widest_first:
+    newest_first = range(len(choices) - 1, -1, -1)
+    steps: tuple[tuple[Callable[[Choice], Node], Sequence[int]], ...] = (
+        (lambda one: one.readable, widest_first),
+        (lambda one: one.whole, newest_first),
+    )
+    for form, order in steps:
+        for place in order:
             more = form(choices[place]).tokens - least[place]
             if more <= left:
                 least[place] += more

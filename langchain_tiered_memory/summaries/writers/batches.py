@@ -20,7 +20,7 @@ from langchain_tiered_memory.summaries.checks.answers import (
     fault,
     missing_sections,
 )
-from langchain_tiered_memory.summaries.marks import is_kept
+from langchain_tiered_memory.summaries.marks import is_kept, plain
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
 from langchain_tiered_memory.summaries.writers.jobs import NOTES, Condensed, Part, without_text
 from langchain_tiered_memory.text.fencing import as_said
@@ -53,7 +53,7 @@ def taken_apart(
 ) -> list[Condensed]:
     """What an answer of `writer` has for each of `parts`, checked, with its share of what the call took."""
     found = texts_by_number(answer.text, len(parts), cut_off=answer.cut_off)
-    texts = [as_said(found.get(number, "")) for number in range(1, len(parts) + 1)]
+    texts = [plain(as_said(found.get(number, ""))) for number in range(1, len(parts) + 1)]
     tokens = [count_text(text) if text else 0 for text in texts]
     spent = split_spent(answer.spent, [part.job.source_tokens for part in parts], [max(one, 1) for one in tokens])
     marks = any(map(is_kept, texts))
@@ -111,7 +111,7 @@ def cut_to(given: Condensed, max_tokens: int, *, count_text: Callable[[str], int
 def text_alone(answer: Answer) -> str:
     """What an answer says that was asked for one summary: between its tags, else all of it."""
     found = _by_tags(answer.text, 1, cut_off=answer.cut_off).get(1) or _TAG.sub("", answer.text).strip()
-    return as_said(found)
+    return plain(as_said(found))
 
 
 def texts_by_number(answer: str, count: int, *, cut_off: bool = False) -> dict[int, str]:

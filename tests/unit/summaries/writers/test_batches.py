@@ -105,6 +105,22 @@ def test_what_was_made_harmless_for_the_prompt_is_kept_as_it_was_said() -> None:
         assert made.text.replace("this", "<summary 2>") == f"- {said}"
 
 
+@pytest.mark.parametrize(
+    ("point", "read"),
+    [
+        ("- `[keep]` port: 8080", "- [keep] port: 8080"),
+        ("- `[tool]` `[keep]` branch: `main`", "- [tool] [keep] branch: `main`"),
+        ("  * `[keep]`: port: `8080`", "  * [keep]: port: `8080`"),
+        ("1. `[instead of 3]` [keep] port: 8080", "1. [instead of 3] [keep] port: 8080"),
+        ("- the label `[keep]` stays as it is", "- the label `[keep]` stays as it is"),
+    ],
+)
+def test_marks_that_a_model_set_as_code_are_read_as_marks(point: str, read: str) -> None:
+    [given] = answers(f"<summary 1>\n{point}\n</summary>", part("the port is 8080, the branch is main " * 9))
+    assert given.text == read.strip()
+    assert text_alone(Answer(text=point, tokens=9, spent=Spent())).strip() == read.strip()
+
+
 def test_a_part_that_cannot_be_used_says_why_and_the_next_request_tells_the_model() -> None:
     asked = [part("The port is 8443 now.", most=4), part("We meet on Monday.")]
     (long, missing) = answers("<summary 1>\n" + "- the port is 8443 now\n" * 20 + "</summary>", *asked)
