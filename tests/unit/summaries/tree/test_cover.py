@@ -111,12 +111,6 @@ def test_the_newest_is_told_whole_before_an_older_one_of_more_messages_is() -> N
     assert resolutions(cover(parts, 800)) == ["short", "whole", "whole"]
 
 
-def test_the_newest_is_told_whole_before_an_older_one_of_more_messages_is() -> None:
-    parts = [choice("old", level=3, first=1, last=400), *line_of(42)[40:]]
-    assert resolutions(cover(parts, 600)) == ["short", "short", "whole"]
-    assert resolutions(cover(parts, 800)) == ["short", "whole", "whole"]
-
-
 def test_where_not_even_headlines_fit_the_oldest_are_joined_and_the_newest_keeps_more_than_a_line() -> None:
     told = cover(line_of(40), 300)
     assert isinstance(told[0], Joint)
