@@ -32,9 +32,9 @@ from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import damage_of, readable
 from langchain_tiered_memory.sql.entry_rows import ROLES
 from langchain_tiered_memory.sql.retrying import Room
-from langchain_tiered_memory.sql.rows import of_track
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, of_track
 from langchain_tiered_memory.sql.schema import digest_of, entries, files, packed, summaries, unpacked
-from langchain_tiered_memory.transcript.append import IN_CHUNK, OPEN_HEADS, chunks
+from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
 from langchain_tiered_memory.types.records import EARLIEST, FINISHED, LATEST
 from langchain_tiered_memory.types.runs import FileAccess
 
@@ -364,7 +364,7 @@ class EntryReads(Room):
 
         Of the groups and of the numbers as many as one `IN (...)` takes.
         """
-        few = {"groups": list(groups[:IN_CHUNK]), "seqs": list(seqs[:IN_CHUNK])}
+        few = {"groups": list(groups[:ROWS_AT_ONCE]), "seqs": list(seqs[:ROWS_AT_ONCE])}
         asked = {"session": ref.key, "track": packed(track), "after": after, "limit": limit} | few
         rows: list[list[Any]] = [[], [], []]
         with self.database.read() as connection:

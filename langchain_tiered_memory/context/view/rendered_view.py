@@ -10,6 +10,7 @@ from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.repeated_reads import pointing, repeated_reads
 from langchain_tiered_memory.messages.message_text import is_notice
 from langchain_tiered_memory.messages.quoting import QUOTE_TOKENS, quotes_within
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
 from langchain_tiered_memory.summaries.rendering import (
     facts_block,
     follows_line,
@@ -18,7 +19,6 @@ from langchain_tiered_memory.summaries.rendering import (
     pins_block,
 )
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
-from langchain_tiered_memory.transcript.append import IN_CHUNK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -134,7 +134,7 @@ def _tail(inputs: Inputs, plan: ViewPlan) -> list[Entry]:
         groups=plan.kept,
         seqs=missing,
     )
-    if len(plan.kept) > IN_CHUNK:
+    if len(plan.kept) > ROWS_AT_ONCE:
         kept = transcript.groups_of(inputs.ref, plan.kept)
     known |= {entry.seq: entry for entry in (*entries, *found)}
     recent = [entry for entry in entries if entry.summary_id not in plan.skip and entry.group not in plan.kept]
