@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 Fate: TypeAlias = Literal["edited", "anew", "gone"]
 """What becomes of the lines of a file: some are others, all are, or there is no such file any more."""
-_Use: TypeAlias = "tuple[str, FileOperation, Fate | None]"
-"""How a command names a file, what it does with it, and what becomes of its lines, where that is known."""
+_Use: TypeAlias = "tuple[str, FileOperation, Fate | None, str]"
+"""How a command names a file, what it does with it, what becomes of its lines, where that is known, and the file or
+folder that it has become, for a copy or what was moved; else empty."""
 
 _SHELL_TOOLS = word_set(
     "bash sh zsh shell terminal exec execute localshell shellcommand execcommand execbash executebash executecommand "
@@ -270,12 +271,19 @@ def folded(name: str) -> str:
     return _SEPARATORS.sub("", name.lower())
 
 
-def fates_of_call(call: RequestedCall, settings: FileSettings) -> tuple[tuple[str, Fate], ...]:
-    """What a call of a shell makes of the lines of the files that it changes; nothing of a tool for files."""
+def fates_of_call(call: RequestedCall, settings: FileSettings) -> tuple[tuple[str, Fate, str], ...]:
+    """What a call of a shell makes of the lines of the files that it changes; nothing of a tool for files.
+
+    Each file with its fate, and the one whose lines it has from then on, where it was copied or moved from there.
+    """
     if not is_shell(call, settings) or not names_shell(call.name):
         return ()
     found = (one for command in _commands(call) for one in fates_in_command(command))
-    return tuple((path, fate) for written, fate in found if (path := plain_path(written)) is not None)
+    return tuple(
+        (path, fate, plain_path(source) or "")
+        for written, fate, source in found
+        if (path := plain_path(written)) is not None
+    )
 
 
 def is_at(path: str, place: str) -> bool:
@@ -347,7 +355,13 @@ _WRAPPERS = frozenset({"sudo", "time", "command", "env", "nohup", "builtin"})
 _READERS = frozenset({"cat", "bat", "batcat", "head", "tail", "less", "more", "nl", "tac", "diff"})
 _SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "ag"})
 _LISTERS = frozenset({"ls", "tree", "wc"})
-_CHANGERS: dict[str, Fate | None] = {"rm": "gone", "unlink": "gone", "tee": "anew", "truncate": "anew", "touch": None}
+_ROOT = re.compile(r"/[\w.-]{0,80}/?")
+"""A folder such as `/tmp`: none of a project, and what is done there is none of its work."""
+_CHANGERS: dict[str, Fate | None] = {
+    **dict.fromkeys(word_set("rm rmdir unlink"), "gone"),
+    **dict.fromkeys(word_set("tee truncate"), "anew"),
+    "touch": None,
+}
 _TAKES_VALUE = {
     "head": frozenset({"-n", "-c"}),
     "tail": frozenset({"-n", "-c"}),
@@ -372,15 +386,16 @@ def paths_in_command(command: str) -> Iterator[tuple[str, FileOperation]]:
     `cd` within the line counts: `cd app && cat a.py` reads `app/a.py`. A longer line than 20,000 characters, or one
     with an open quote, names none.
     """
-    yield from ((path, operation) for path, operation, _ in _uses_in(command))
+    yield from ((path, operation) for path, operation, *_ in _uses_in(command))
 
 
-def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
+def fates_in_command(command: str) -> Iterator[tuple[str, Fate, str]]:
     """What becomes of the lines of the files that a command line changes, where what it names says that they change.
 
-    `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it.
+    `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it,
+    but where it went to has these lines.
     """
-    yield from ((path, fate) for path, _, fate in _uses_in(command) if fate is not None)
+    yield from ((path, fate, source) for path, _, fate, source in _uses_in(command) if fate is not None)
 
 
 def _uses_in(command: str) -> Iterator[_Use]:
@@ -388,18 +403,23 @@ def _uses_in(command: str) -> Iterator[_Use]:
     folder = ""
     for words in _simple_commands(command):
         if words[0] == "cd":
-            folder = posixpath.join(folder, words[1]) if len(words) > 1 and _is_plain(words[1]) else folder
+            goes = len(words) > 1 and (_is_plain(words[1]) or _ROOT.fullmatch(words[1]))
+            folder = posixpath.join(folder, words[1]) if goes else folder
             continue
-        for named, operation, fate in _named_by(words):
+        for named, operation, fate, source in _named_by(words):
             if _is_plain(named):
-                yield (posixpath.normpath(posixpath.join(folder, named)) if folder else named), operation, fate
+                yield _in_folder(folder, named), operation, fate, _in_folder(folder, source) if source else ""
+
+
+def _in_folder(folder: str, named: str) -> str:
+    return posixpath.normpath(posixpath.join(folder, named)) if folder else named
 
 
 def only_reads(command: str) -> bool:
     """Whether each command of a line reads files that it names, or goes to a folder, and nothing else is done."""
     commands = list(_simple_commands(command))
     return bool(commands) and all(
-        words[0] == "cd" or ((done := list(_named_by(words))) and all(operation == "read" for _, operation, _ in done))
+        words[0] == "cd" or ((done := list(_named_by(words))) and all(operation == "read" for _, operation, *_ in done))
         for words in commands
     )
 
@@ -445,13 +465,16 @@ def _named_by(words: Sequence[str]) -> Iterator[_Use]:
     for word in words[1:]:
         if redirect:
             if redirect != "<<<":
-                yield word, "read" if redirect == "<" else "write", "anew" if redirect == ">" else None
+                yield word, "read" if redirect == "<" else "write", "anew" if redirect == ">" else None, ""
             redirect = ""
         elif word in {"<", ">", ">>", "<<<"}:
             redirect = word
         else:
             arguments.append(word)
-    yield from _operands(words[0].rsplit("/", 1)[-1], arguments)
+    name = words[0].rsplit("/", 1)[-1]
+    if name == "git" and arguments[:1] in (["mv"], ["rm"]):
+        name, *arguments = arguments
+    yield from _operands(name, arguments)
 
 
 def _operands(name: str, arguments: Sequence[str]) -> Iterator[_Use]:
@@ -459,26 +482,34 @@ def _operands(name: str, arguments: Sequence[str]) -> Iterator[_Use]:
     files = _without_options(name, arguments)
     has_pattern_option = any(word.split("=")[0] in _PATTERN_OPTIONS for word in arguments)
     if name in _READERS:
-        yield from ((file, "read", None) for file in files)
+        yield from ((file, "read", None, "") for file in files)
     elif name in _SEARCHERS:
-        yield from ((file, "search", None) for file in (files if has_pattern_option else files[1:]))
+        yield from ((file, "search", None, "") for file in (files if has_pattern_option else files[1:]))
     elif name in _LISTERS:
-        yield from ((file, "list", None) for file in files)
+        yield from ((file, "list", None, "") for file in files)
     elif name in _CHANGERS:
         fate = None if name == "tee" and "-a" in arguments else _CHANGERS[name]
-        yield from ((file, "write", fate) for file in files)
+        yield from ((file, "write", fate, "") for file in files)
     elif name in {"sed", "awk"}:
         in_place = name == "sed" and any(word.startswith(("-i", "--in-place")) for word in arguments)
         edited = files if has_pattern_option else [file for file in files if file][1:]
-        yield from ((file, "write", "edited") if in_place else (file, "read", None) for file in edited)
-    elif name in {"cp", "mv"} and len(files) > 1:
-        yield from ((file, "read", None) if name == "cp" else (file, "write", "gone") for file in files[:-1])
-        yield files[-1], "write", "anew"
+        yield from ((file, "write", "edited", "") if in_place else (file, "read", None, "") for file in edited)
+    elif name in {"cp", "mv"}:
+        yield from _carried(name, files)
     elif name == "find":
         for word in arguments:
             if word.startswith(("-", "(", "!")):
                 break
-            yield word, "search", None
+            yield word, "search", None, ""
+
+
+def _carried(name: str, files: Sequence[str]) -> Iterator[_Use]:
+    """What `cp` and `mv` do: where files go to, then where they came from."""
+    *sources, target = files or [""]
+    into = len(sources) > 1 or target.endswith(("/", "."))
+    for source in sources:
+        yield (posixpath.join(target, posixpath.basename(source)) if into else target), "write", "anew", source
+    yield from ((one, "read", None, "") if name == "cp" else (one, "write", "gone", "") for one in sources)
 
 
 def _without_options(name: str, arguments: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ import math
 import posixpath
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
@@ -27,7 +27,7 @@ from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
 
@@ -162,13 +162,7 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
     for one in texts:
         text = one.text
         if isinstance(text, Unsaid):
-            # What is written to a folder leaves the other files there.
-            meant = is_at if text.fate == "gone" else may_be_same
-            for path in [path for path in by_path if meant(path, text.path)]:
-                if text.fate != "edited":
-                    del by_path[path]
-                for fragment in by_path.get(path, ()):
-                    fragment.doubtful = one.seq
+            _tell_of_command(by_path, text, seq=one.seq)
             continue
         before = by_path.setdefault(text.path, [])
         fresh = _Fragment(path=text.path, seq=one.seq, age=one.age, lines=[], shown=one.shown)
@@ -185,6 +179,37 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
         _take_in(before, fresh)
     for found in by_path.values():
         yield from found
+
+
+def _tell_of_command(by_path: dict[str, list[_Fragment]], text: Unsaid, *, seq: int) -> None:
+    """What a command made of files: lines may be others, are not known any more, or are those of another file."""
+    moved = {path: one for path in by_path if (one := _moved(path, text, by_path)) is not None}
+    copies = {moved[path]: [_copy(one, moved[path]) for one in by_path[path]] for path in moved}
+    # What is written to a folder leaves the other files there.
+    meant = is_at if text.fate == "gone" else may_be_same
+    for path in [path for path in by_path if meant(path, text.path)]:
+        if text.fate != "edited":
+            del by_path[path]
+        for fragment in by_path.get(path, ()):
+            fragment.doubtful = seq
+    by_path |= copies
+
+
+def _moved(path: str, text: Unsaid, known: Collection[str]) -> str | None:
+    """What a known file is called now where a command copied or moved it; `None` where it did not."""
+    if not text.source or not is_at(path, text.source):
+        return None
+    into = any(is_at(one, text.path) and not may_be_same(one, text.path) for one in known)  # a folder that is there
+    target = posixpath.join(text.path, posixpath.basename(text.source)) if into else text.path
+    before, found, behind = path.rpartition(text.source)
+    if not found:  # a shorter name of the same file
+        return target
+    return target + behind if target.startswith(("/", "~")) else before + target + behind
+
+
+def _copy(fragment: _Fragment, path: str) -> _Fragment:
+    touched, read, seen = list(fragment.touched), list(fragment.read), list(fragment.seen)
+    return replace(fragment, path=path, lines=list(fragment.lines), touched=touched, read=read, seen=seen)
 
 
 def _take_in(before: list[_Fragment], fresh: _Fragment) -> None:
@@ -267,7 +292,7 @@ def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Itera
         if fragment.shown:
             continue
         worth = _worth(fragment)
-        of_file = touched[fragment.path] + NUMBERS.part_least_file_age
+        of_file = touched.get(fragment.path, fragment.age) + NUMBERS.part_least_file_age
         for start, end, words in _telling_passages(fragment.text):
             yield _Piece(number, start, end, words, max(worth[start:end]) / of_file)
 

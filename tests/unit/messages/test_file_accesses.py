@@ -95,8 +95,9 @@ def test_a_unified_diff_names_what_it_changes() -> None:
         ("find src/app -name '*.py'", [("search", "src/app")]),
         ("ls -la src/app", [("list", "src/app")]),
         ("rm -rf build/out.txt", [("write", "build/out.txt")]),
-        ("mv a.py b.py", [("write", "a.py"), ("write", "b.py")]),
-        ("cp a.py b.py", [("read", "a.py"), ("write", "b.py")]),
+        ("mv a.py b.py", [("write", "b.py"), ("write", "a.py")]),
+        ("cp a.py b.py", [("write", "b.py"), ("read", "a.py")]),
+        ("git mv a.py app/", [("write", "app/a.py"), ("write", "a.py")]),
         ("echo hi > out.txt", [("write", "out.txt")]),
         ("echo hi | tee -a out.txt", [("write", "out.txt")]),
         ("cat > a.py <<'EOF'\nrm b.py\ncat c.py\nEOF\ncat d.py", [("write", "a.py"), ("read", "d.py")]),
@@ -114,6 +115,11 @@ def test_a_unified_diff_names_what_it_changes() -> None:
 def test_a_shell_command_touches_what_its_plain_words_name(command: str, expected: list[tuple[str, str]]) -> None:
     assert [(operation, path) for path, operation in paths_in_command(command)] == expected
     assert touched(calling("Bash", command=command)) == list(dict.fromkeys(expected))
+
+
+def test_what_is_done_in_a_temporary_folder_is_no_work_of_the_project() -> None:
+    command = "cd /tmp && mkdir trial && cd trial && git init && echo one > file.txt; cat ../../app/a.py"
+    assert touched(calling("Bash", command=command)) == [("read", "/app/a.py")]
 
 
 def test_a_command_given_as_words_is_read_too() -> None:

@@ -103,8 +103,15 @@ def test_several_files_failed_reads_and_what_a_write_gave_are_no_reading() -> No
     ("command", "fates"),
     [
         ("sed -i 's/load/weight/' src/crane.py", [("src/crane.py", "edited")]),
-        ("cd src && mv crane.py lift.py", [("src/crane.py", "gone"), ("src/lift.py", "anew")]),
-        ("mv crane.py lift.py 2>/dev/null", [("crane.py", "gone"), ("lift.py", "anew")]),
+        ("cd src && mv crane.py lift.py", [("src/lift.py", "anew"), ("src/crane.py", "gone")]),
+        ("mv crane.py lift.py 2>/dev/null", [("lift.py", "anew"), ("crane.py", "gone")]),
+        ("git mv -k crane.py lift.py", [("lift.py", "anew"), ("crane.py", "gone")]),
+        (
+            "mv docs/crane.md notes/ && rmdir docs",
+            [("notes/crane.md", "anew"), ("docs/crane.md", "gone"), ("docs", "gone")],
+        ),
+        ("mv docs/crane.md .", [("crane.md", "anew"), ("docs/crane.md", "gone")]),
+        ("cp a.md b.md notes", [("notes/a.md", "anew"), ("notes/b.md", "anew")]),
         ("echo log.txt >> log.txt", []),
         ("rm -rf build/out.txt", [("build/out.txt", "gone")]),
         ("make notes > notes.txt", [("notes.txt", "anew")]),
@@ -116,6 +123,12 @@ def test_a_shell_tells_what_becomes_of_a_file_where_it_does_not_say_its_words(
 ) -> None:
     asked = call("bash", command=command)
     assert [(one.path, one.fate) for one in unsaid_of(asked, (), SETTINGS)] == fates
+
+
+def test_what_is_moved_or_copied_says_where_from() -> None:
+    found = unsaid_of(call("bash", command="cd src; mv crane.py lift.py; cp lift.py ../winch.py"), (), SETTINGS)
+    sources = {one.path: one.source for one in found}
+    assert sources == {"src/lift.py": "src/crane.py", "src/crane.py": "", "winch.py": "src/lift.py"}
 
 
 def test_a_here_document_says_what_its_file_is() -> None:
