@@ -61,6 +61,8 @@ _LEAST_CHARS = 8
 """A text with less to read says nothing."""
 _FRAGMENT_TOKENS = 14
 """The line that says where a run of lines comes from."""
+_GAP_TOKENS = 7
+"""The line that says how many lines are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,31 +131,34 @@ def file_parts(
         touched[one.text.path] = min(one.age, touched.get(one.text.path, one.age))
     touched |= {path: min(age, NUMBERS.part_named_file_age) for path, age in touched.items() if _is_named(path, doing)}
     pieces = _by_worth(fragments, list(_pieces(fragments, touched)), doing)
-    spent, chosen = 0, Counter[int]()
+    spent, paths = 0, set[str]()
     taken: list[_Piece] = []
+    # Of each run of lines, where passages that are taken begin and end: a passage beside one needs no mark there.
+    borders: dict[int, set[int]] = {}
     # What another run of lines says is not said again; what one repeats is, for an edit needs its passage unbroken.
     said: dict[str, list[tuple[int, str]]] = {}
     for number, fragment in enumerate(fragments):
         if fragment.shown:
             said.setdefault(fragment.path, []).append((number, fragment.text))
-    paths: set[str] = set()
     for piece in pieces:
         fragment = fragments[piece.fragment]
         text = "\n".join(fragment.lines[piece.start : piece.end])
         if any(text in one for number, one in said.get(fragment.path, ()) if number != piece.fragment):
             continue
-        cost = count(text) + 1 + (0 if chosen[piece.fragment] else _FRAGMENT_TOKENS)
-        cost += 0 if fragment.path in paths else count(fragment.path) + 2
+        beside = borders.get(piece.fragment)
+        marks = _FRAGMENT_TOKENS + _GAP_TOKENS * (piece.end < len(fragment.lines)) if beside is None else _GAP_TOKENS
+        marks -= _GAP_TOKENS * len({piece.start, piece.end} & (beside or set()))
+        cost = count(text) + 1 + marks + (0 if fragment.path in paths else count(fragment.path) + 2)
         if spent + cost > room:
             if room - spent < _FRAGMENT_TOKENS:
                 break
             continue
         spent += cost
-        chosen[piece.fragment] += 1
+        borders.setdefault(piece.fragment, set()).update((piece.start, piece.end))
         paths.add(fragment.path)
         said.setdefault(fragment.path, []).append((piece.fragment, text))
         taken.append(piece)
-    return _rendered(fragments, taken)
+    return _rendered(fragments, taken, count)
 
 
 def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
@@ -367,7 +372,7 @@ def _is_named(path: str, doing: AbstractSet[str]) -> bool:
     return bool(stem) and stem <= doing
 
 
-def _rendered(fragments: Sequence[_Fragment], taken: Sequence[_Piece]) -> str:
+def _rendered(fragments: Sequence[_Fragment], taken: Sequence[_Piece], count: Callable[[str], int]) -> str:
     """The parts by file, oldest first; each run of lines says what is left out before it."""
     by_fragment: dict[int, list[_Piece]] = {}
     for piece in sorted(taken, key=lambda one: (one.fragment, one.start)):
@@ -376,15 +381,16 @@ def _rendered(fragments: Sequence[_Fragment], taken: Sequence[_Piece]) -> str:
     latest: dict[str, int] = {}
     for number in sorted(by_fragment, key=lambda one: fragments[one].seq):
         fragment = fragments[number]
-        runs.setdefault(fragment.path, [plain_label(fragment.path)]).append(_run(fragment, by_fragment[number]))
+        runs.setdefault(fragment.path, [plain_label(fragment.path)]).append(_run(fragment, by_fragment[number], count))
         latest[fragment.path] = fragment.seq
     return neutralised("\n\n".join("\n".join(runs[path]) for path in sorted(runs, key=latest.__getitem__)))
 
 
-def _run(fragment: _Fragment, pieces: Sequence[_Piece]) -> str:
+def _run(fragment: _Fragment, pieces: Sequence[_Piece], count: Callable[[str], int]) -> str:
     spans: list[list[int]] = []
     for piece in pieces:
-        if spans and spans[-1][1] == piece.start:
+        # Lines that are no longer than what would be said of them are shown.
+        if spans and count("\n".join(fragment.lines[spans[-1][1] : piece.start])) < _GAP_TOKENS:
             spans[-1][1] = piece.end
         else:
             spans.append([piece.start, piece.end])

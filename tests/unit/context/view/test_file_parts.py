@@ -141,6 +141,29 @@ def test_a_file_that_changed_is_never_shown_as_it_was_read_before(edits: list[tu
         assert known == file_parts(texts, room=room, count=words)
 
 
+def letters(text: str) -> int:
+    return (len(text) + 2) // 3
+
+
+@pytest.mark.parametrize("room", range(200, 1100, 60))
+def test_the_lines_that_name_what_is_left_out_are_in_the_room_too(room: int) -> None:
+    functions = [f"def function_{number}(self):\n    " + "x = 1; " * 28 for number in range(16)]
+    doing = frozenset(f"function_{number}" for number in range(0, 16, 2))
+    parts = file_parts([read(2, "\n\n".join(functions).split("\n"))], room=room, count=letters, doing=doing)
+    assert "lines left out]" in parts
+    assert letters(parts) <= room
+
+
+def test_lines_that_are_no_longer_than_the_line_that_names_them_are_shown() -> None:
+    rule = "-" * 210
+    rows = [f"{word} " * 40 for word in ("crane", "quay", "berth")]
+    lines = [rows[0], "", rule, "", rows[1], "", rows[2]]
+    texts = [read(2, lines), read(4, [rule], age=0, shown=True)]
+    shown = file_parts(texts, room=120, count=words, doing=frozenset({"crane", "quay"}))
+    assert f"{rows[0]}\n\n{rule}\n\n{rows[1]}" in shown
+    assert rows[2] not in shown
+
+
 def test_what_has_to_do_with_the_newest_messages_goes_before_its_like() -> None:
     functions = [f"def function_{number}(self):\n    " + "x = 1; " * 40 for number in range(6)]
     texts = [read(2, "\n\n".join(functions).split("\n"))]
