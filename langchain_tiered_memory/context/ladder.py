@@ -140,9 +140,10 @@ def _without_kinds(packing: Packing) -> Packing:
 def _refilled(packing: Packing) -> Packing:
     """A view that was made smaller, with parts of files in what that left free: its prefix is broken anyway.
 
-    A large result that was masked, or messages that were pruned, leave more room than a condensation would.
+    A large result that was masked, or messages that were pruned, leave more room than a condensation would; and what
+    does not fit even so is shortened.
     """
-    if set(packing.steps) <= {"condensed"} or not packing.fits:
+    if packing.fits and set(packing.steps) <= {"condensed"}:
         return packing
     return replace(packing, rendered=with_more_parts(packing.inputs, packing.rendered))
 

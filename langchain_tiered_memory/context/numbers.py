@@ -122,8 +122,7 @@ class Numbers:
     mask_batch_share: Annotated[float, Told("of the limit", 0, 1, "chosen")] = 0.1
     """A batch of masks must free so much to be worth a broken cache."""
     defended_share: Annotated[float, Told("of their rooms", 0, 1, "chosen")] = 0.5
-    """Facts and summaries keep so much beside file work where messages that must be shown do not fit; and summaries
-    where facts that must last have no room beside them."""
+    """Summaries keep so much where facts that must last have no room beside them."""
     lent_share: Annotated[float, Told("of recall", 0, 1, "chosen")] = 0.75
     """Recall lends so much to required messages that the model has not seen yet."""
     least_recall_tokens: Annotated[int, Told("tokens", 0, 8000, "fitted", "direct")] = 1000

@@ -86,7 +86,7 @@ LADDER: tuple[tuple[str, str], ...] = (
     ("recent", "messages leave without a summary: the least important, or the oldest"),
     (
         "facts",
-        "facts and summaries are told more briefly, down to their rooms beside a query (half of them beside file work)",
+        "facts and summaries are told more briefly, down to their rooms beside a query",
     ),
     ("recent", "the longest messages that must be shown are cut head and tail"),
     ("files", "the list of files leaves, then the facts, then the summaries"),
@@ -153,9 +153,7 @@ def resolved(
         return row.allowing(0 if "recall" in mode else row.within(total))
 
     def least(section: str) -> int:
-        """What stays of the record beside required messages: its room beside a query, or half of its own at work."""
-        if "files" in mode:
-            return round(NUMBERS.defended_share * plan(section).tokens)
+        """What stays of the record beside required messages: no more than its room beside a query."""
         return min(plan(section).tokens, columns[section]["asked"].within(total))
 
     shares, quoted = settings.context.shares, round(settings.context.shares.user_queries * total)

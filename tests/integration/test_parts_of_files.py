@@ -149,3 +149,26 @@ def test_what_was_read_last_leaves_room_for_what_the_agent_wrote(call_style: Cal
                 condensed += 1
                 assert context.section("parts") is not None
         assert condensed > 1
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_giant_result_leaves_parts_and_record_what_it_cannot_be_whole_for(call_style: CallStyle) -> None:
+    call = {"name": "Bash", "args": {"command": "make"}, "id": "build"}
+    built = "\n".join(f"built {line} of the yard" for line in range(2000))
+    with open_memory(clock=FrozenClock(NOW)) as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [HumanMessage("Mend the harbour's cranes.", id="goal")])
+        for number in range(1, 40):
+            told(call_style, session.add_messages, _work(number))
+        told(call_style, session.flush)
+        before = {one.name: one.tokens for one in told(call_style, session.context, "", max_tokens=_BUDGET).sections}
+        asks = AIMessage("", tool_calls=[call], id="asks")
+        told(call_style, session.add_messages, [asks, ToolMessage(built, tool_call_id="build", id="built")])
+        context = told(call_style, session.context, "", max_tokens=_BUDGET)
+        now = {one.name: one.tokens for one in context.sections}
+        assert context.tokens <= _BUDGET
+        assert not check_valid(context.messages)
+        assert "shortened" in context.guard.steps
+        assert now["recent"] > _BUDGET // 2
+        assert now["parts"] > 100
+        assert now["history"] + now["facts"] > 0.8 * (before["history"] + before["facts"])

@@ -43,50 +43,49 @@ def with_file_work(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with the parts of files that are worth most before its recent part, as far as there is room."""
     if not inputs.mode.shows_parts or not rendered.plan.border:
         return rendered
-    room = _filled(inputs) - inputs.policy.of("files")
-    return _with_parts(inputs, _with_fewer_readings(inputs, rendered, room=room), room=room)
+    fewer = _without_seen_readings(inputs, rendered)
+    shown = _with_parts(inputs, fewer, room=_room_of(inputs))
+    return shown if shown.plan.parts else rendered
 
 
-def _with_fewer_readings(inputs: Inputs, rendered: RenderedView, *, room: int) -> RenderedView:
-    """`rendered` with readings among its recent messages cut, where these leave parts less than is theirs by right.
+def with_more_parts(inputs: Inputs, rendered: RenderedView) -> RenderedView:
+    """`rendered` with parts of files chosen anew, and its list of files, in the room that steps left free.
 
-    What was read last is worth no more for that than what the agent wrote before: where it takes the room of both, the
-    lines of readings that the model has seen are chosen with all others, by what they are worth. Parts are to have as
-    much as a condensation leaves recent messages.
+    Where it does not fit, something is shortened in any case, and says hardly less for the room of parts.
+    """
+    if not inputs.mode.shows_parts or not rendered.plan.border:
+        return rendered
+    fewer = _without_seen_readings(inputs, rendered)
+    bare = seen_with(inputs, replace(fewer.plan, files="", parts=""), fewer.tail)
+    room = _room_of(inputs) if bare.tokens <= inputs.room else bare.tokens + inputs.policy.stays
+    shown = _with_parts(inputs, bare, room=room)
+    return with_files(inputs, shown) if shown.plan.parts else rendered
+
+
+def _without_seen_readings(inputs: Inputs, rendered: RenderedView) -> RenderedView:
+    """`rendered` with the readings of files that the model has seen cut, for their lines are chosen with all others.
+
+    What was read last is worth no more for that than what the agent wrote before: a line has the room that it is worth,
+    wherever it was shown first.
     """
     if not inputs.settings.guard.masks_outputs:
         return rendered
     masked, tail = dict(rendered.plan.masked), {entry.seq: entry for entry in rendered.tail}
     seen = max((entry.seq for entry in rendered.tail if entry.role == "assistant"), default=0)
-    beside = rendered.tokens - rendered.tokens_of("parts") - rendered.tokens_of("files")
-    wanted = inputs.policy.stays - (room - beside)
     for call in file_calls(as_groups(rendered.tail), inputs.settings.files):
         answer = tail[call.answer_seq]
-        if wanted <= 0 or answer.seq > seen:
-            break
-        if call.reading is None or call.refused or answer.pinned:
+        if call.reading is None or call.refused or answer.pinned or answer.seq > seen:
             continue
-        frees = masked.get(answer.seq, answer.tokens - OVERHEAD_TOKENS) - NUMBERS.least_readable_tokens
-        if frees >= NUMBERS.least_gain:
+        stands = masked.get(answer.seq, answer.tokens - OVERHEAD_TOKENS)
+        if stands - NUMBERS.least_readable_tokens >= NUMBERS.least_gain:
             masked[answer.seq] = NUMBERS.least_readable_tokens
-            wanted -= frees
     plan = replace(rendered.plan, masked=tuple(sorted(masked.items())))
-    if plan == rendered.plan or inputs.policy.stays - wanted < NUMBERS.part_least_tokens:
-        return rendered  # nothing to cut, or parts would have no room even so
-    return seen_with(inputs, plan, rendered.tail)
+    return rendered if plan == rendered.plan else seen_with(inputs, plan, rendered.tail)
 
 
-def with_more_parts(inputs: Inputs, rendered: RenderedView) -> RenderedView:
-    """`rendered` with parts of files, and its list of files, in the room that is left of what a view is filled to."""
-    if not inputs.mode.shows_parts or not rendered.plan.border:
-        return rendered
-    room = _filled(inputs) - inputs.policy.of("files")
-    fewer = _with_fewer_readings(inputs, rendered, room=room)
-    beside = fewer.tokens - fewer.tokens_of("files")
-    if room - beside < NUMBERS.part_least_tokens:
-        return rendered
-    bare = seen_with(inputs, replace(fewer.plan, files=""), fewer.tail)
-    return with_files(inputs, _with_parts(inputs, bare, room=room))
+def _room_of(inputs: Inputs) -> int:
+    """Tokens of a view with parts of files, but for the list of files: as many as a condensation fills it to."""
+    return _filled(inputs) - inputs.policy.of("files")
 
 
 def _filled(inputs: Inputs) -> int:
