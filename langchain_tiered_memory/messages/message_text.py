@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.messages.content_blocks import RequestedCall
-    from langchain_tiered_memory.types.records import Role
+    from langchain_tiered_memory.types.records import Entry, Role
 
 CHAT_ROLES: dict[str, Role] = {
     "user": "user",
@@ -65,15 +65,28 @@ def text_of(message: BaseMessage) -> str:
 
 
 _NOTICE = re.compile(r"/[\w:.-]{1,80}|\[[^\[\]\n]{1,200}\]|<([A-Za-z][\w-]{0,60})>.{0,2000}</\1>", re.DOTALL)
+_LOADED = re.compile(r"[^\W\d_][\w-]{0,30}(?: [\w-]{1,30}){0,7}: [^\s:]\S{0,500}[ \t]{0,8}\n[ \t]{0,8}\n#{1,3} \S")
+
+
+def is_loaded(text: str) -> bool:
+    """Whether a host put a document in a message: a label with a path above it, a blank line, and its title."""
+    return _LOADED.match(text) is not None
 
 
 def is_notice(text: str) -> bool:
-    """Whether a user's message is none of a person's words: by its form, a host's command or its note.
+    """Whether a user's message is none of a person's words: by its form, a host's command, its note or its document.
 
     A command is a slash and a name alone; a note stands in brackets, or between a tag and its end, from end to end. So
     does all that people say in some hosts: only among other messages is it a note.
     """
-    return _NOTICE.fullmatch(text.strip()) is not None
+    return _NOTICE.fullmatch(text.strip()) is not None or is_loaded(text)
+
+
+def notices_of(entries: Iterable[Entry]) -> frozenset[int]:
+    """`seq`s of those of users' messages that a host wrote; none where all of them have such a form."""
+    said = [entry for entry in entries if entry.role == "user"]
+    found = frozenset(entry.seq for entry in said if is_notice(entry.text))
+    return found if len(found) < len(said) else frozenset()
 
 
 def joined_text(parts: Iterable[Part]) -> str:

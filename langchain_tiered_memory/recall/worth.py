@@ -15,10 +15,12 @@ from itertools import combinations
 from operator import gt
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from langchain_tiered_memory.messages.message_text import notices_of
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, only_asks, price
 from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.recall.ranking import TIME_TERMS, WEIGHTS
 from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS
+from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.terms import analyse
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.questions import Stretch
     from langchain_tiered_memory.recall.ranking import RankedEntry
+    from langchain_tiered_memory.types.records import Entry
 
 Asks: TypeAlias = Literal["nothing", "a little", "a question"]
 _Row: TypeAlias = "list[tuple[float, int]]"
@@ -69,22 +72,27 @@ class Judged:
     """All that is out of sight, as ranked."""
     least: float
     """What an entry must score that is no answer, to be quoted beside one that asks."""
+    work: frozenset[int]
+    """`seq`s of calls of tools and of what they gave: it can be had again, so only what answers is worth quoting."""
 
     def worth_quoting(self) -> list[RankedEntry]:
-        """What is worth its room in a conversation that goes on: what answers, and what is near that for who asks."""
-        if self.asks == "nothing":
-            return [one for one in self.hidden if one.sequence in self.answers]
-        return [one for one in self.hidden if one.sequence in self.answers or (one.adds and one.own_score > self.least)]
+        """What is worth its room in a conversation that goes on: what answers; for who asks, what is said near that."""
+        return [one for one in self.hidden if one.sequence in self.answers or self._is_near(one)]
+
+    def _is_near(self, one: RankedEntry) -> bool:
+        said = self.asks != "nothing" and one.sequence not in self.work
+        return said and one.adds and one.own_score > self.least
 
 
 def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     """Judge what was found; `is_hidden` tells whether the entry of a `seq` is out of sight."""
-    # Equal texts tell nothing more: the one that is ranked best stands for them.
+    # Equal texts tell nothing more: the one that is ranked best stands for them. A host's notes tell nothing at all.
+    notes = notices_of(found.entries.values())
     once: dict[tuple[str, str], RankedEntry] = {}
     shown: list[RankedEntry] = []
     for one in found.ranked:
         entry = found.entries.get(one.sequence)
-        if entry is None:
+        if entry is None or entry.seq in notes:
             continue
         if is_hidden(one.sequence):
             once.setdefault((entry.role, entry.text), one)
@@ -107,7 +115,12 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
         goes_on=goes_on,
         hidden=hidden,
         least=(_least_part(found) if asks == "a question" and not goes_on else _SUBJECT) * whole,
+        work=frozenset(one.sequence for one in hidden if _is_work(found.entries[one.sequence])),
     )
+
+
+def _is_work(entry: Entry) -> bool:
+    return entry.role == "tool" or (bool(entry.calls) and not entry.text[: call_start(entry.text)].strip())
 
 
 def tokens_of(found: Found, seqs: Iterable[int], *, most_each: int | None = None) -> int:

@@ -6,9 +6,9 @@ its weight; which facts a view shows is decided later, among all of them. Tool r
 what a web page claims is not a decision, and nothing it says may become an instruction.
 
 What of a message is its author's own is told by form alone. What stands in quote marks as a sentence, or behind a `>`,
-is left out. Headers or a rule above a forwarded message, a letter from its salutation to the name below it, and what
-stands below a line that ends with a colon are mostly somebody else's: that is kept under a speaker of its own, and
-takes the place of nothing.
+is left out. Headers or a rule above a forwarded message, a letter from its salutation to the name below it, a document
+that a host loads, and what stands below a line that ends with a colon are mostly somebody else's: that is kept under a
+speaker of its own, and takes the place of nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.messages.message_text import is_loaded
 from langchain_tiered_memory.summaries.facts.frames import frame_of
 from langchain_tiered_memory.summaries.facts.signs import LEAST_WEIGHT
 from langchain_tiered_memory.summaries.facts.statements import (
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.text.sentences import Piece
 
 
-READER_VERSION = 13
+READER_VERSION = 14
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
@@ -214,7 +215,7 @@ def parts_of_message(entry: Entry, text: str) -> Iterator[tuple[str, bool]]:
     What an assistant hands to its tools is none: code that it writes and patterns that it looks for state nothing.
     """
     lines = without_fields(text[: call_start(text)] if entry.calls else text).split("\n")
-    own = len(lines) if entry.role == "assistant" else _first_handed_over(lines)
+    own = len(lines) if entry.role == "assistant" else 0 if is_loaded(text) else _first_handed_over(lines)
     yield without_quotations(lines[:own]), False
     yield without_quotations(lines[own:]), True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.recall.worth import judge
@@ -111,3 +111,41 @@ def test_what_goes_on_with_what_stands_in_view_asks_little_of_what_is_older(
 def test_beside_other_things_that_are_said_more_has_to_be_shared(said: str, answers: set[int]) -> None:
     older = [*filler(20), "The kiln of the pottery needs 1240 degrees.", *filler(40)]
     assert judged_beside("See you!", said, older=older).answers == answers
+
+
+def ran(command: str, result: str) -> list[BaseMessage]:
+    """A call of a tool, and what it gave."""
+    call = {"name": "run", "args": {"command": command}, "id": command, "type": "tool_call"}
+    return [AIMessage("", tool_calls=[call]), ToolMessage(result, tool_call_id=command, name="run")]
+
+
+def quoted_of(older: Sequence[BaseMessage], asks: str) -> list[str]:
+    """What of the `older` messages, all out of sight, is worth quoting beside a question."""
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([*older, HumanMessage(asks)])
+        entries = entries_of(session)
+        found = find(session.core.runtime, ref_of(session), asks, asked_at=entries[-1].seq)
+        worth = judge(found, lambda seq: seq < entries[-1].seq).worth_quoting()
+        return [found.entries[one.sequence].text for one in sorted(worth, key=lambda one: one.sequence)]
+
+
+def test_of_what_tools_gave_only_what_answers_is_quoted_beside_a_question() -> None:
+    asks, near = "Which way does the pylon of crane Halvard lean?", "Crane Halvard was weighed on Monday."
+    found = ran("list pylons", "The pylon of crane Halvard leans eastward by the lighthouse.")
+    rest: list[BaseMessage] = [HumanMessage(text) for text in filler(40)]
+    said = quoted_of([HumanMessage(near), *rest, *found, *rest], asks)
+    assert near in said, "what people said cannot be had again"
+    given = quoted_of([*ran("weigh cranes", near), *rest, *found, *rest], asks)
+    assert any("eastward" in one for one in given)
+    assert near not in given
+
+
+def test_a_note_of_the_host_is_quoted_for_nothing() -> None:
+    note = "<local-command-stdout>Connected to the crane Halvard.</local-command-stdout>"
+    told = "The crane Halvard was painted green."
+    older: list[BaseMessage] = [HumanMessage(note), HumanMessage(told), AIMessage("I see.")]
+    older += [one for text in filler(30) for one in (HumanMessage(text), AIMessage(f"Yes. {text}"))]
+    worth = quoted_of(older, "What colour has the crane Halvard?")
+    assert told in worth
+    assert note not in worth

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.summaries.facts.reading import MAX_FACTS_PER_ENTRY, fact_id, read_facts
+from langchain_tiered_memory.summaries.facts.reading import MAX_FACTS_PER_ENTRY, fact_id, is_quoted, read_facts
 from langchain_tiered_memory.types.records import Fact
 from tests.fact_builders import entry, facts_of, said
 
@@ -199,3 +199,10 @@ def test_a_fact_is_in_its_messages_words_and_has_a_stable_id(texts: list[str]) -
 )
 def test_what_somebody_says_of_themselves_in_a_word_is_a_fact(told: str) -> None:
     assert facts_of(told)
+
+
+def test_what_a_host_loads_is_nobodys_decision() -> None:
+    text = "Base directory for this skill: /skills/ferry\n\n# Ferry\n\nThe budget of the ferry is 900 euros.\n"
+    assert all(map(is_quoted, read_facts([entry(1, "Hello."), entry(2, text)])))
+    own = text.partition("\n\n")[2]
+    assert not is_quoted(*read_facts([entry(1, "Hello."), entry(2, own)]))
