@@ -12,15 +12,22 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
 from langchain_tiered_memory.context.compaction.pruning_items import task_of
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.messages.message_text import notices_of
+from langchain_tiered_memory.recall.filling import is_small_talk
+from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS
 from langchain_tiered_memory.summaries.tree.condense import ABANDONED_AFTER
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, SessionRef
 
+_LOOKED_AT = 3
+"""Times as many of the user's messages are read as are shown: most of an agent's are orders, the others assent."""
 _OPENING_PROMPTS = 3
 """System messages that a history may begin with."""
 
@@ -44,7 +51,7 @@ class RequiredMessages:
     """First `seq`s of groups that stay, wherever they began: those that wait for a result since the user spoke last and
     are not given up for dead, and those that the newest messages belong to."""
     users: tuple[Entry, ...] = ()
-    """The latest user messages, oldest first."""
+    """The latest user messages, oldest first: more than are shown, for not each of them says something."""
 
     @property
     def last_user(self) -> Entry | None:
@@ -66,7 +73,7 @@ def read_required(
         track=track,
         off=off,
         opening=_OPENING_PROMPTS,
-        users=runtime.settings.context.keep_user_messages,
+        users=_LOOKED_AT * runtime.settings.context.keep_user_messages,
         newest=runtime.settings.condensation.keep_messages,
         worked_on=NUMBERS.busy_messages if runtime.settings.files.enabled else 0,
     )
@@ -93,6 +100,26 @@ def _is_abandoned(runtime: Runtime, ref: SessionRef, head: Entry, *, off: frozen
     """Whether so much came behind a call that no result is awaited any more, as where it is condensed."""
     behind = runtime.store.transcript.entries(ref, track=head.track, after=head.seq, limit=_MOST)
     return len({one.group for one in behind if one.seq not in off} - {head.group}) >= ABANDONED_AFTER
+
+
+def queries_before(inputs: Inputs, is_hidden: Callable[[Entry], bool]) -> tuple[int, ...]:
+    """`seq`s of the latest user messages that a view does not show itself: of `keep_user_messages` those `is_hidden`.
+
+    In the place of those among them that say nothing to who reads them alone, earlier ones that do. The last of all
+    stays whatever it says: what is shown behind it may be the answer.
+    """
+    users, most = inputs.required.users, inputs.settings.context.keep_user_messages
+    hidden = [one for one in users if is_hidden(one)]
+    room = sum(1 for one in users[-most:] if is_hidden(one))
+    notices = notices_of(users)
+    telling = [one for one in hidden[:-1] if one.seq not in notices and says_something(one)]
+    return tuple(one.seq for one in [*telling, *hidden[-1:]][-room:]) if room else ()
+
+
+def says_something(entry: Entry) -> bool:
+    """Whether a user's message tells something to who does not see what it answers: no "yes please", no "1+2"."""
+    terms = frozenset(analyse(entry.text))
+    return not is_small_talk(entry) and not all(term in COMMON_TERMS or term.isdigit() for term in terms)
 
 
 def answered_before(inputs: Inputs, tail_from: int, *, since: int) -> int:

@@ -65,6 +65,32 @@ def test_a_request_stands_on_top_while_it_is_worked_at_and_is_quoted_once_it_is_
         history = context.section("history")
         assert history is not None
         assert ASKED.text in history.text.partition("Earlier messages of the user")[2]
+        facts = context.section("facts")
+        assert facts is None or "north quay" not in facts.text, "what is quoted is told"
+
+
+NOTE = "<local-command-stdout>Connected to the yard.</local-command-stdout>"
+SKILL = "Base directory for this skill: /yard/skills/weighing\n\n# Weighing\n\nAlways weigh a crane twice."
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_says_nothing_alone_and_what_a_host_wrote_are_not_quoted_as_the_users_words(call_style: CallStyle) -> None:
+    said = ["Paint the cranes of the south quay green.", "yes please", NOTE, SKILL, "The hooks are next."]
+    with open_memory() as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [ASKED, *looked_up(0), AIMessage("It is done.", id="done")])
+        for place, text in enumerate(said):
+            asked = [HumanMessage(text, id=f"u{place}"), *looked_up(100 + place), AIMessage("Done.", id=f"d{place}")]
+            told(call_style, session.add_messages, asked)
+        told(call_style, session.add_messages, [HumanMessage("Go on with the berths.", id="last")])
+        for number in range(40):
+            told(call_style, session.add_messages, looked_up(number + 1))
+        history = condensed(session, call_style).section("history")
+    assert history is not None
+    quoted = history.text.partition("Earlier messages of the user")[2]
+    assert said[0] in quoted
+    assert said[-1] in quoted
+    assert not [one for one in said[1:-1] if one.partition("\n")[0] in quoted]
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)

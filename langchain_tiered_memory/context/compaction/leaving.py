@@ -24,11 +24,12 @@ from langchain_tiered_memory.context.required_messages import (
     TOUCHED_FILES,
     answered_before,
     kept_by_kind,
+    queries_before,
 )
 from langchain_tiered_memory.context.view.cover_builder import lowered_cover, summarised_groups
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts, with_files
-from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with
+from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with, words_shown
 from langchain_tiered_memory.context.view.task_lists import with_tasks
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.messages.groups import as_groups
@@ -261,7 +262,6 @@ def _without(
     ]
     hidden = {*plan.left, *(group.first_seq for group in newer)}
     reaching = {group.first_seq for group in groups if group.last_seq >= tail_from}
-    users = [entry.seq for entry in inputs.required.users if entry.seq < tail_from or entry.group in hidden]
     smaller = replace(
         plan,
         items=(*plan.items, *(items[one] for one in items if one not in summary_ids_of(plan.items))),
@@ -269,7 +269,7 @@ def _without(
         left=tuple(sorted(seq for seq in hidden if seq >= tail_from or seq in reaching)),
         kept=tuple(seq for seq in plan.kept if seq not in going),
         left_spans=tuple(gap for gap in merged_gaps(spans) if isinstance(gap, Gap)),
-        queries=tuple(users),
+        queries=queries_before(inputs, lambda entry: entry.seq < tail_from or entry.group in hidden),
         answers=answered_before(inputs, tail_from, since=plan.since),
         provisional=True,
         always=kept_by_kind(inputs, plan),
@@ -306,7 +306,8 @@ def _leaner(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     wanted = facts - math.ceil(excess * facts / max(facts + history, 1))
     wanted = max(wanted, min(inputs.policy.least_facts, facts))
     if wanted < facts:
-        listed = facts_of_view(inputs, plan.items, border=plan.border, room=wanted)
+        words = words_shown(inputs, plan)
+        listed = facts_of_view(inputs, plan.items, border=plan.border, room=wanted, words=words)
         plan = replace(plan, facts=listed, provisional=True)
         rendered = seen_with(inputs, plan, rendered.tail)
     spare = rendered.tokens_of("history") - inputs.policy.least_cover

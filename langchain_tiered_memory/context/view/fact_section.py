@@ -45,11 +45,20 @@ def record_room(inputs: Inputs, items: Sequence[CoverItem]) -> int:
     return inputs.policy.record - sum(count(item_text(item, known)) for item in items)
 
 
-def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, room: int, lasting_room: int = 0) -> str:
+def facts_of_view(
+    inputs: Inputs,
+    items: Sequence[CoverItem],
+    *,
+    border: int,
+    room: int,
+    lasting_room: int = 0,
+    words: str = "",
+) -> str:
     """The facts of messages up to `border` that are worth most, as a list within `room` tokens, frame included.
 
-    What the prose of `items`, the cover, states already is not listed again; later messages are shown themselves. Facts
-    that must last may take `lasting_room` in the place of `room`, where it is more.
+    What the prose of `items`, the cover, states already, or the `words` of the user that stand there, is not listed
+    again; later messages are shown themselves. Facts that must last may take `lasting_room` in the place of `room`,
+    where it is more.
     """
     runtime = inputs.runtime
     count = runtime.counter.count_text
@@ -64,7 +73,8 @@ def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, ro
     if most < LEAST_TOKENS:
         return ""
     known = inputs.summaries_with([node.id for node in nodes_of(items) if node.resolution == "whole"])
-    prose = "\n".join(item_text(node, known) for node in nodes_of(items) if node.resolution != "headline")
+    told = [item_text(node, known) for node in nodes_of(items) if node.resolution != "headline"]
+    prose = "\n".join((*told, words))
     corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=_CORRECTED), prose)
     found = runtime.store.facts.candidates(
         inputs.ref,

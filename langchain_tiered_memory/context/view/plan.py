@@ -8,17 +8,17 @@ that a provider compacted begins with what it made, and nothing before that.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Tag, TypeAdapter
 
-from langchain_tiered_memory.context.required_messages import answered_before, kept_by_kind
+from langchain_tiered_memory.context.required_messages import answered_before, kept_by_kind, queries_before
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
 from langchain_tiered_memory.context.view.fact_section import facts_of_view, leaves_out, record_room
 from langchain_tiered_memory.context.view.file_retention import with_files
-from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
+from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view, words_shown
 from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.summaries.rendering import facts_block
@@ -145,40 +145,44 @@ def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
     border, found = _next_border(inputs, floor=floor)
-    items, facts = _record(inputs, previous, border=border)
     skip, tail_from = _overlap(border, found)
     since = previous.since if previous is not None else 0
-    queries = tuple(entry.seq for entry in inputs.required.users if since < entry.seq < tail_from)
+    queries = queries_before(inputs, lambda entry: since < entry.seq < tail_from)
     # A call that waits for its result, or just got it, is shown, though everything around it is condensed; so is what
     # the provider compacted, which stands for all before it.
     kept = {seq for seq in (*inputs.required.held, since) if max(since, 1) <= seq < tail_from}
-    return ViewPlan(
+    plan = ViewPlan(
         border=border,
         tail_from=tail_from,
-        items=items,
         skip=skip,
         queries=queries,
         answers=answered_before(inputs, tail_from, since=since),
         ratio=inputs.ratio,
         kept=tuple(sorted(kept)),
         since=since,
-        facts=facts,
         always=kept_by_kind(inputs, previous),
         answered=(previous.answered if previous is not None else None) or _answered(inputs),
     )
+    items, facts = _record(inputs, previous, border=border, words=words_shown(inputs, plan))
+    return replace(plan, items=items, facts=facts)
 
 
-def _record(inputs: Inputs, previous: ViewPlan | None, *, border: int) -> tuple[tuple[CoverItem, ...], str]:
-    """Summaries and facts: what must last takes the room that it needs, what happened is told in the rest."""
+def _record(inputs: Inputs, previous: ViewPlan | None, *, border: int, words: str) -> tuple[tuple[CoverItem, ...], str]:
+    """Summaries and facts: what must last takes the room that it needs, what happened is told in the rest.
+
+    The user's `words` that the view shows are told there.
+    """
     policy = inputs.policy
     items = _cover(inputs, previous, border=border, cap=policy.cover)
-    facts = _facts(inputs, items, border)
+    facts = _facts(inputs, items, border, words=words)
     if leaves_out(facts):
         least = min(policy.defended, policy.cover)
-        facts = _facts(inputs, _cover(inputs, previous, border=border, cap=least), border)
+        facts = _facts(inputs, _cover(inputs, previous, border=border, cap=least), border, words=words)
         free = policy.record - inputs.counter.count_text(facts_block(facts))
         items = _cover(inputs, previous, border=border, cap=max(least, min(free, policy.cover)))
-        facts = _facts(inputs, items, border)  # again: a value that is told here never stands without what replaced it
+        facts = _facts(
+            inputs, items, border, words=words
+        )  # again: a value that is told here never stands without what replaced it
     inputs.runtime.view_cache.note_list_room(inputs.ref.key, inputs.track, record_room(inputs, items))
     return items, facts
 
@@ -198,9 +202,9 @@ def _cover(inputs: Inputs, previous: ViewPlan | None, *, border: int, cap: int) 
     return tuple(item for item in made if item.last_seq >= since)
 
 
-def _facts(inputs: Inputs, items: Sequence[CoverItem], border: int) -> str:
+def _facts(inputs: Inputs, items: Sequence[CoverItem], border: int, *, words: str) -> str:
     room, lasting_room = inputs.policy.of("facts"), record_room(inputs, items)
-    return facts_of_view(inputs, items, border=border, room=room, lasting_room=lasting_room)
+    return facts_of_view(inputs, items, border=border, room=room, lasting_room=lasting_room, words=words)
 
 
 def _answered(inputs: Inputs) -> Answered | None:
@@ -216,8 +220,8 @@ def _answered(inputs: Inputs) -> Answered | None:
         read = inputs.entries(after=goal, up_to=up_to, limit=most, newest_first=up_to is not None)
         return [one for one in read if one.seq not in inputs.off][:limit]
 
-    first = said(_FIRST_STEPS)
-    before = [one for user in inputs.required.users for one in said(1, up_to=user.seq - 1)]
+    first, most = said(_FIRST_STEPS), inputs.settings.context.keep_user_messages
+    before = [one for user in inputs.required.users[-most:] for one in said(1, up_to=user.seq - 1)]
     by_person = asker and any(one.role == "user" and one.name not in (None, asker) for one in first)
     if not (by_person or any(one.role == "assistant" and not one.calls for one in before)):
         return None

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS, Piece, ours, shortened, shown
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.required_messages import says_something
 from langchain_tiered_memory.context.view.repeated_reads import pointing, repeated_reads
-from langchain_tiered_memory.messages.message_text import is_notice
+from langchain_tiered_memory.messages.message_text import notices_of
 from langchain_tiered_memory.messages.quoting import QUOTE_TOKENS, quotes_within
 from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
 from langchain_tiered_memory.summaries.rendering import (
@@ -21,7 +22,7 @@ from langchain_tiered_memory.summaries.rendering import (
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
@@ -192,18 +193,10 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
         head.append(pinned_piece(inputs, pinned, always=always))
     pinned += always
     quoted_there = opening | {entry.seq for entry in pinned}
-    asked = {seq for seq in plan.queries if seq > plan.since and seq not in quoted_there}
-    queries = in_order(inputs, sorted(asked))
+    queries = _queries(inputs, plan, without=quoted_there)
     begins_with = next((entry for entry in tail if entry.seq not in opening), None)
     leads = bool(queries) and begins_with is not None and begins_with.role != "user"
-    # Where all that the user says has such a form, that is how a host passes it on.
-    wrapped = all(is_notice(one.text) for one in (*inputs.required.opening, *queries) if one.role == "user")
-    quoted = [one for one in (queries[:-1] if leads else queries) if wrapped or not is_notice(one.text)]
-    if not inputs.policy.quotes_queries:
-        quoted = []
-    elif plan.answered == "at work":
-        first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
-        quoted = [*first, *(one for one in quoted if one not in inputs.required.opening)]
+    quoted = _quoted(inputs, plan, queries[:-1] if leads else queries, without=shown_already)
     # What the last message answers shares the room of the earlier ones, as the list of tasks does.
     question, room = round(NUMBERS.question_share * inputs.policy.total), inputs.policy.queries
     half = max(room // 2, min(room, NUMBERS.least_readable_tokens))
@@ -231,6 +224,37 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     if plan.files:
         head.append(ours(plan.files, part="files", counter=counter))
     return [*head, *led]
+
+
+def words_shown(inputs: Inputs, plan: ViewPlan) -> str:
+    """What the user said before the recent messages, as far as a plan shows it whole, word for word."""
+    goal = [one for one in inputs.required.opening if one.role == "user"]
+    if plan.since or plan.answered is not None:
+        goal = []
+    whole = [one for one in goal if one.tokens <= inputs.policy.of("goal")]
+    queries = _queries(inputs, plan, without=frozenset(one.seq for one in goal))
+    quoted = _quoted(inputs, plan, queries, without=frozenset())
+    room, count = inputs.policy.queries, inputs.counter.count_text
+    whole += quotes_within(quoted, room=room, count=count, expands=inputs.expands).whole
+    return "\n".join(one.text for one in whole)
+
+
+def _queries(inputs: Inputs, plan: ViewPlan, *, without: Collection[int]) -> list[Entry]:
+    """The user's messages that a plan shows before the recent ones, in their order."""
+    return in_order(inputs, sorted({seq for seq in plan.queries if seq > plan.since and seq not in without}))
+
+
+def _quoted(inputs: Inputs, plan: ViewPlan, queries: Sequence[Entry], *, without: Collection[int]) -> list[Entry]:
+    """Those of them that are quoted in the record: the user's own words, which tell something by themselves."""
+    if not inputs.policy.quotes_queries:
+        return []
+    opening = inputs.required.opening
+    notices = notices_of((*opening, *queries))
+    quoted = [one for one in queries if one.seq not in notices and says_something(one)]
+    if plan.answered != "at work":
+        return quoted
+    first = (one for one in opening if one.role == "user" and one.seq not in without)
+    return [*first, *(one for one in quoted if one not in opening)]
 
 
 def in_order(inputs: Inputs, seqs: Sequence[int]) -> list[Entry]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.listing import facts_list, headed, line_of
-from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS, form_of
+from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS, SAYS_NOT_WHAT, form_of
 from langchain_tiered_memory.summaries.facts.signs import LASTING, among_its_like
 from langchain_tiered_memory.summaries.facts.statements import is_order, read
 from langchain_tiered_memory.summaries.facts.supersession import rivals
@@ -119,11 +119,7 @@ def chosen_facts(
             sharing.setdefault(term, []).append(place)
     while chosen and count_text(facts_list([waiting[place] for place in chosen])) > max(room, spent):
         chosen.pop()
-    said = [
-        place
-        for place in chosen
-        if waiting[place].id in first or not any(_is_part(place, other, waiting, terms) for other in chosen)
-    ]
+    said = [place for place in chosen if not any(_is_part(place, other, waiting, terms, first) for other in chosen)]
     return [waiting[place] for place in sorted(said)]
 
 
@@ -174,15 +170,20 @@ def _said_later(
             holders.setdefault(term, []).append(place)
 
 
-def _is_part(place: int, other: int, facts: Sequence[Fact], terms: Sequence[frozenset[str]]) -> bool:
+def _is_part(
+    place: int, other: int, facts: Sequence[Fact], terms: Sequence[frozenset[str]], first: Collection[str]
+) -> bool:
     """Whether a model's note says all that one does, and more.
 
     Of notes, which name who they are about, and of goals. In others' own words "I eat meat" is no part of "I do not eat
-    meat or fish".
+    meat or fish". What is shown for what it corrects (`first`) is part of it where it only says that something is over.
     """
     fact, note = facts[place], facts[other]
     if not note.by_model or not (fact.by_model or fact.kind == "goal"):
         return False
+    if fact.id in first:
+        only_ends = fact.by_model and bool(fact.ends or fact.instead_of) and fact.weight < LASTING
+        return only_ends and terms[place] - SAYS_NOT_WHAT < terms[other] - SAYS_NOT_WHAT
     return terms[place] < terms[other] and fact.value == note.value
 
 

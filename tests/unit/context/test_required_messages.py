@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_tiered_memory.context.required_messages import read_required
+from langchain_tiered_memory.context.required_messages import read_required, says_something
+from langchain_tiered_memory.messages.message_text import is_notice
 from langchain_tiered_memory.summaries.tree.condense import ABANDONED_AFTER
+from tests.fact_builders import entry
 from tests.memory_builders import as_bytes, conversation, open_memory, ref_of, tool_turn
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ def users(count: int) -> list[HumanMessage]:
 def test_the_goal_comes_last_of_the_opening_and_the_last_user_message_last_of_the_users() -> None:
     found = musts_of(session_of(*conversation(5)))
     assert [entry.id for entry in found.opening] == ["q0"]
-    assert [entry.id for entry in found.users] == ["q2", "q3", "q4"]
+    assert [entry.id for entry in found.users] == ["q0", "q1", "q2", "q3", "q4"]
     assert found.last_user is not None
     assert found.last_user_text == found.last_user.text == "What do we know about the customs of order 1004?"
 
@@ -105,3 +108,29 @@ def spoil(message: BaseMessage) -> None:
         part.clear()
     message.content = "spoiled"
     message.id = "spoiled"
+
+
+@pytest.mark.parametrize(
+    ("said", "tells"),
+    [
+        ("yes please", False),
+        ("1+2", False),
+        ("yeah do it", False),
+        ("Use port 8443 from now on.", True),
+        ("ja, bitte den Hafen", True),
+    ],
+)
+def test_assent_and_a_bare_choice_say_nothing_to_who_does_not_see_what_they_answer(said: str, *, tells: bool) -> None:
+    assert says_something(entry(1, said)) is tells
+
+
+SKILL = (
+    "Base directory for this skill: /home/ana/skills/tide-tables\n\n# Tide tables\n\nRead them before the ferry leaves."
+)
+
+
+def test_a_document_that_a_host_loads_is_none_of_the_users_words() -> None:
+    assert is_notice(SKILL)
+    assert not is_notice("Please read this: /home/ana/tides.md\n\nIt is about the ferry.")
+    assert not is_notice("# Task\n\nWrite the tide tables.\n\n# Rules\n\nNever guess.")
+    assert not is_notice("I want the following:\n\n# Tide tables\n\nfor each harbour")

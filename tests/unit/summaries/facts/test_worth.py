@@ -204,3 +204,15 @@ def test_of_what_a_model_marked_goes_first_what_it_put_first(first: int) -> None
     marked = facts_written("\n".join(f"- [keep] {note}" for note in put), talk)
     assert said(chosen_facts(marked, room=16, count_text=words)) == put[:1]
     assert len(chosen_facts(marked, room=99, count_text=words)) == 2
+
+
+def test_that_something_is_over_is_not_said_beside_what_says_it_and_more() -> None:
+    said = ("Lane 89 was merged into the main lane as bec67da.", "Lane 89 is merged.", "The tide gauge is mended.")
+    talk = tuple(entry(seq, text) for seq, text in enumerate(said, 1))
+    written = (
+        "- [keep] lane 89: merged into the main lane as bec67da\n- done: lane 89 is merged\n- done: gauge is mended"
+    )
+    merged, *ending = facts_written(written, talk)
+    over, other = (replace(one, ends=("1a2b3c4d",)) for one in ending)
+    shown = chosen_facts([merged, over, other], room=999, count_text=words, first={over.id, other.id})
+    assert shown == [merged, other]
