@@ -25,7 +25,7 @@ from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.questions import Stretch
@@ -52,6 +52,7 @@ _TWO, _SEVERAL = 2, 3
 with two it may ask for that, with three it does, with a question mark or without. One makes small talk."""
 _SLACK = 1e-6
 _GREETING_TERMS = COMMON_TERMS | TIME_TERMS
+_HAS_A_WORD = re.compile(r"[^\W\d_]")
 _ADDRESSED = re.compile(r"\W{0,8}(?:[A-Z][\w'-]{0,40}\W{0,8}){0,3}")
 """Who is greeted."""
 
@@ -73,7 +74,7 @@ class Judged:
     least: float
     """What an entry must score that is no answer, to be quoted beside one that asks."""
     work: frozenset[int]
-    """`seq`s of calls of tools and of what they gave: it can be had again, so only what answers is worth quoting."""
+    """`seq`s of calls of tools and of what they gave: it can be had again, so only what answers best is quoted."""
 
     def worth_quoting(self) -> list[RankedEntry]:
         """What is worth its room in a conversation that goes on: what answers; for who asks, what is said near that."""
@@ -104,9 +105,11 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     # Beside other things that are said, what does not ask is answered only where all the less is shared by chance.
     beside = [row for row, one in enumerate(found.stretches) if not one.asks and len(said) != 1]
     rows, whole = _answers(found, new, beside=beside), _whole_score(found, new)
-    plain = _plain(found, rows, beside=beside)
-    best = sorted((-nats, seq) for nats, seq in (ones[0] for ones in plain))
     asks = _asks(found, new, rows, said=said)
+    work = frozenset(one.sequence for one in hidden if _is_work(found.entries[one.sequence]))
+    plain = [_without_work(row, work, asks=asks) for row in _plain(found, rows, beside=beside)]
+    plain = [row for row in plain if row]
+    best = sorted((-nats, seq) for nats, seq in (row[0] for row in plain))
     goes_on = asks == "a question" and _goes_on(found, hidden, shown, whole)
     return Judged(
         best=tuple(dict.fromkeys(seq for _, seq in best)),
@@ -115,8 +118,13 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
         goes_on=goes_on,
         hidden=hidden,
         least=(_least_part(found) if asks == "a question" and not goes_on else _SUBJECT) * whole,
-        work=frozenset(one.sequence for one in hidden if _is_work(found.entries[one.sequence])),
+        work=work,
     )
+
+
+def _without_work(row: _Row, work: Collection[int], *, asks: Asks) -> _Row:
+    """What answers, without the work of tools: of that the best, for who asks."""
+    return [one for place, one in enumerate(row) if one[1] not in work or (place == 0 and asks != "nothing")]
 
 
 def _is_work(entry: Entry) -> bool:
@@ -193,7 +201,12 @@ def _told(said: Mapping[int, Sequence[frozenset[str]]], nats: Mapping[str, float
 
 
 def _greets(stretch: Stretch) -> bool:
-    """Whether a stretch begins as a greeting, and says besides only who is greeted and what anybody asks of anybody."""
+    """Whether a stretch begins as a greeting, and says besides only who is greeted and what anybody asks of anybody.
+
+    Or has no word and asks nothing: "1+2" chooses among what was just offered.
+    """
+    if not (stretch.asks or _HAS_A_WORD.search(stretch.text)):
+        return True
     begins = cues.SMALL_TALK.match(cues.lowered(stretch.text))
     if begins is None:
         return False
@@ -256,7 +269,9 @@ def _asks(found: Found, new: Sequence[RankedEntry], rows: Sequence[_Row], *, sai
     asking = [row for row, one in enumerate(found.stretches) if one.asks and not _greets(one)]
     if asking:
         return "a question" if len(said) == 1 or any(rows[row] for row in asking) else "a little"
-    if len(said) != 1 or not any(one.shared[said[0]] >= found.known_nats[said[0]] - _SLACK for one in new):
+    if len(said) != 1 or _greets(found.stretches[said[0]]):
+        return "nothing"
+    if not any(one.shared[said[0]] >= found.known_nats[said[0]] - _SLACK for one in new):
         return "nothing"
     covered = found.known_terms[said[0]]
     return "a question" if covered >= _SEVERAL else "a little" if covered >= _TWO else "nothing"

@@ -12,7 +12,7 @@ from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS, SAYS_N
 from langchain_tiered_memory.summaries.facts.signs import LASTING, among_its_like
 from langchain_tiered_memory.summaries.facts.statements import is_order, read
 from langchain_tiered_memory.summaries.facts.supersession import rivals
-from langchain_tiered_memory.summaries.facts.written import stated_in
+from langchain_tiered_memory.summaries.facts.written import only_ends, stated_in
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.text.similarity import SIMILARITY
 from langchain_tiered_memory.text.terms import analyse, rarity
@@ -182,8 +182,7 @@ def _is_part(
     if not note.by_model or not (fact.by_model or fact.kind == "goal"):
         return False
     if fact.id in first:
-        only_ends = fact.by_model and bool(fact.ends or fact.instead_of) and fact.weight < LASTING
-        return only_ends and terms[place] - SAYS_NOT_WHAT < terms[other] - SAYS_NOT_WHAT
+        return only_ends(fact) and terms[place] - SAYS_NOT_WHAT < terms[other] - SAYS_NOT_WHAT
     return terms[place] < terms[other] and fact.value == note.value
 
 

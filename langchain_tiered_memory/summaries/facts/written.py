@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries import marks
 from langchain_tiered_memory.summaries.facts.reading import SPEAKERS, fact_stated
+from langchain_tiered_memory.summaries.facts.related import SAYS_NOT_WHAT
 from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
@@ -145,6 +146,11 @@ def _stated(text: str) -> Iterator[tuple[str, Line]]:
         yield from ((one, line) for one in ((whole,) if len(whole) <= MAX_CHARS else sentences_of(whole)))
 
 
+def only_ends(fact: Fact) -> bool:
+    """Whether a model's statement only says that others are over: "done: the ferry is booked"."""
+    return fact.by_model and bool(fact.ends or fact.instead_of) and fact.weight < LASTING
+
+
 def stated_in(prose: str, facts: Sequence[Fact]) -> list[bool]:
     """Which facts a text states already: in one sentence, with all their names and figures and most of their words."""
     lines = [(folded(piece.text), frozenset(analyse(piece.text))) for piece in pieces(prose) if piece.kind != "code"]
@@ -157,6 +163,8 @@ def stated_in(prose: str, facts: Sequence[Fact]) -> list[bool]:
 
 def _is_stated(fact: Fact, lines: Sequence[tuple[str, frozenset[str]]], by_term: dict[str, list[int]]) -> bool:
     terms = frozenset(analyse(fact.text))
+    if only_ends(fact):
+        terms -= SAYS_NOT_WHAT
     known = [by_term.get(term, ()) for term in sorted(terms)]
     if not terms or not any(known):
         return False

@@ -58,6 +58,13 @@ def test_a_greeting_asks_nothing_older_however_many_greetings_match_it(greeting:
     assert judged.worth_quoting() == []
 
 
+def test_a_bare_choice_asks_nothing_older() -> None:
+    older = [*filler(30), "1. Paint it green. 2. Leave it as it is. 3. Ask Nora about the shed.", *filler(30)]
+    judged = judged_beside("1. Sand the door. 2. Oil the hinges. 3. Sweep. Which?", "1+2", older=older)
+    assert judged.asks == "nothing"
+    assert judged.worth_quoting() == []
+
+
 def test_a_question_behind_a_greeting_is_asked() -> None:
     older = [*filler(30), "Nora keeps the ladder in the old chapel.", *filler(30)]
     judged = judged_beside("See you!", "Hey Nora, where did the ladder stand?", older=older)
@@ -139,6 +146,13 @@ def test_of_what_tools_gave_only_what_answers_is_quoted_beside_a_question() -> N
     given = quoted_of([*ran("weigh cranes", near), *rest, *found, *rest], asks)
     assert any("eastward" in one for one in given)
     assert near not in given
+    again = ran("look at it", "The pylon of crane Halvard leans eastward, too.")
+    twice = quoted_of([*found, *rest, *again, *rest], asks)
+    assert sum("eastward" in one for one in twice) == 1, "what answers best"
+    told = quoted_of(
+        [*found, *rest], "I painted the pylon of crane Halvard where it leans. The brushes are in the shed."
+    )
+    assert not any("eastward" in one for one in told), "nothing is asked"
 
 
 def test_a_note_of_the_host_is_quoted_for_nothing() -> None:

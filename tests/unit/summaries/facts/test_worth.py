@@ -216,3 +216,5 @@ def test_that_something_is_over_is_not_said_beside_what_says_it_and_more() -> No
     over, other = (replace(one, ends=("1a2b3c4d",)) for one in ending)
     shown = chosen_facts([merged, over, other], room=999, count_text=words, first={over.id, other.id})
     assert shown == [merged, other]
+    told = "The lane 89 was merged into the main lane by noon."
+    assert over not in chosen_facts([over, other], room=999, count_text=words, first={over.id, other.id}, told=told)
