@@ -59,7 +59,7 @@ class ContextSettings(Frozen):
     """Tokens of recent messages that remain after a condensation, up to a quarter of the budget. They grow from there
     to the hard limit."""
     keep_user_messages: int = Field(default=3, ge=1)
-    """How many of the latest user messages are always shown."""
+    """How many of the latest user messages are always shown; earlier ones for what tells nothing alone ("yes")."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget that recall may take beside a `query` of the caller (default view)."""
     talk_recall_share: float = Field(default=0.25, ge=0, le=1)
