@@ -34,6 +34,7 @@ def executed(path: Path, folder: Path) -> NotebookNode:
     client = NotebookClient(notebook, resources={"metadata": {"path": str(folder)}}, **patience)
     client.execute(env={**os.environ, "PYTHONPATH": paths})
     for cell in code_cells(notebook):
+        cell.outputs = _joined(cell.outputs)
         cell.metadata.pop("execution", None)  # when it ran
     notebook.metadata.language_info = {"name": "python"}  # the version is the machine's
     return notebook
@@ -47,7 +48,7 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 def told(notebook: NotebookNode) -> list[list[str]]:
     """What each cell of code gives as text: what it prints, and what its values say of themselves; pictures by name."""
     cells = code_cells(notebook)
-    return [[_RANDOM_ID.sub("id", _text_of(output)) for output in _joined(cell.outputs)] for cell in cells]
+    return [[_RANDOM_ID.sub("id", _text_of(output)) for output in cell.outputs] for cell in cells]
 
 
 def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:

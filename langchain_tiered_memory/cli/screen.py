@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, is_dataclass, replace
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -23,7 +23,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from langchain_tiered_memory.display.as_text import blocks_as_text
+from langchain_tiered_memory.display.as_text import as_text, blocks_as_text
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def show(value: Shown, *, as_json: bool = False) -> None:
     if as_json:
         print_json(value)
     else:
-        out().print(Text(for_a_shell(str(value).removeprefix(f"{type(value).__name__} "))), soft_wrap=True)
+        sheet = replace(value._sheet(), kind="")  # noqa: SLF001 - as it shows itself, but for its class
+        out().print(Text(for_a_shell(as_text(sheet))), soft_wrap=True)
 
 
 def for_a_shell(told: str) -> str:
@@ -169,11 +170,15 @@ def written(path: Path | None) -> Iterator[IO[str]]:
         yield sys.stdout
         return
     part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)
     try:
+        part.unlink(missing_ok=True)
         create_file(part, PRIVATE)
         with part.open("w", encoding="utf-8") as file:
             yield file
         part.replace(path)
+    except OSError as error:
+        if error.filename == str(part):
+            error.filename = str(path)  # the name that was asked for
+        raise
     finally:
         part.unlink(missing_ok=True)

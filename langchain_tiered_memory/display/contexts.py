@@ -42,6 +42,7 @@ _FIRST = 5
 def context(one: Context) -> Sheet:
     """What is in, what stayed out and why, what was decided, and the messages themselves."""
     guard, shown = one.guard, [section for section in one.sections if section.tokens or section.left_out]
+    has_view = one.policy.mode.name not in ("recall", "minimal")  # those are made anew: no zone says how full a view is
     tokens = f"{one.tokens:,} of {one.max_tokens:,} tokens ({percent(one.tokens / one.max_tokens)})"
     bar = Bar(
         caption="what takes the room",
@@ -56,15 +57,18 @@ def context(one: Context) -> Sheet:
         [(one_of.name, one_of.tokens, percent(one_of.tokens / one.max_tokens), shows(one_of)) for one_of in shown],
         colours=[COLOURS.get(section.name) or next(spare) for section in shown],
     )
-    leaves = "" if guard.window.source == "budget" else f"; the window leaves {guard.window.limit:,}"
-    notes = [f"needed {guard.used_tokens:,} tokens at first{leaves}"]
+    notes = []
+    if has_view and guard.used_tokens != one.tokens:
+        notes.append(f"{guard.used_tokens:,} tokens before {'it was made smaller' if guard.steps else 'recall'}")
+    if guard.window.source != "budget":
+        notes.append(f"the window leaves {guard.window.limit:,} tokens")
     if guard.outcome.why:
         notes.append(f"{_named(guard.outcome.kind)}: {guard.outcome.why}")
     if guard.steps:
         notes.append(f"steps: {', '.join(guard.steps)}")
     notes += [f"repaired for the provider: {repair}" for repair in one.repairs]
     return Sheet(
-        about=f"{tokens}, {plural(len(one.messages), 'message')}, zone {guard.zone}",
+        about=f"{tokens}, {plural(len(one.messages), 'message')}" + (f", zone {guard.zone}" if has_view else ""),
         notes=tuple(notes),
         blocks=(
             bar,

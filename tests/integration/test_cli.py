@@ -108,7 +108,9 @@ def test_a_replay_into_a_database_can_be_asked_afterwards(tmp_path: Path) -> Non
     context = json.loads(shown.stdout)
     assert context["tokens"] <= 300
     assert "m17" in context["entry_ids"]
-    assert "Point 17" in called("ask", db, "s/1", "What about point 17?", "--no-embeddings").output
+    shown_whole = called("ask", db, "s/1", "What about point 17?", "--no-embeddings").output
+    assert "Point 17" in shown_whole
+    assert "zone" not in shown_whole, "nothing was measured: what answers a question is put together anew"
 
 
 def test_a_session_is_not_replayed_on_top_of_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,6 +166,8 @@ def test_a_database_can_be_inspected_down_to_its_messages(tmp_path: Path) -> Non
     assert json.loads(called("inspect", db, "chat", span, "--json").stdout) == found, "as contexts name it"
     (message,) = json.loads(called("inspect", db, "chat", "m0", "--json").stdout)["sources"]
     assert message["id"] == "m0"
+    head = called("inspect", db, "chat").stdout.splitlines()[0]
+    assert 66 < len(head) <= 80, "as wide as a terminal"
 
 
 def test_what_a_report_advises_is_a_command_and_no_verb_of_a_program(tmp_path: Path) -> None:
@@ -336,6 +340,7 @@ def test_errors_are_one_line_and_exit_code_two(tmp_path: Path, capsys: pytest.Ca
     assert "no summary" in failed(capsys, "inspect", db, "chat", "zzz")
     assert "broken.jsonl:2" in failed(capsys, "replay", str(broken), "--no-embeddings")
     assert "foreign.db" in failed(capsys, "verify", str(foreign), "--no-embeddings")
+    assert f"({tmp_path}/nowhere/x.html)" in failed(capsys, "page", db, "chat", "-o", str(tmp_path / "nowhere/x.html"))
 
 
 @pytest.mark.parametrize("command", [["tiered-memory"], [sys.executable, "-m", "langchain_tiered_memory"]])

@@ -173,12 +173,16 @@ def _said_later(
 def _is_part(
     place: int, other: int, facts: Sequence[Fact], terms: Sequence[frozenset[str]], first: Collection[str]
 ) -> bool:
-    """Whether a model's note says all that one does, and more.
+    """Whether a model's note says all that one does, and more, or the same message is told on to the next sentence.
 
     Of notes, which name who they are about, and of goals. In others' own words "I eat meat" is no part of "I do not eat
     meat or fish". What is shown for what it corrects (`first`) is part of it where it only says that something is over.
     """
     fact, note = facts[place], facts[other]
+    clause = fact.text.rstrip(".!")
+    before, found, behind = note.text.partition(clause)
+    if found and fact.seq == note.seq and len(fact.text) < len(note.text):
+        return not (before[-1:].isalnum() or behind[:1].isalnum())
     if not note.by_model or not (fact.by_model or fact.kind == "goal"):
         return False
     if fact.id in first:

@@ -51,6 +51,14 @@ def test_a_statement_that_is_repeated_is_told_once() -> None:
     assert len(chosen_facts(facts, room=99, count_text=words)) == 2
 
 
+def test_a_sentence_that_another_of_its_message_takes_along_is_told_once() -> None:
+    helps, allergic = facts_of("My sister Elena helps. She is allergic to nuts.")
+    understood = replace(allergic, text=f"{helps.text} {allergic.text}")
+    assert said(chosen_facts([helps, understood], room=99, count_text=words)) == [understood.text]
+    elsewhere = replace(understood, seq=understood.seq + 1)
+    assert len(chosen_facts([helps, elsewhere], room=99, count_text=words)) == 2
+
+
 def test_what_the_prose_states_is_not_said_again() -> None:
     told = "They settled the rest, and the gate code of hall Alder is 4000."
     assert said(chosen_facts(facts_of(*FACTS[:2]), room=99, count_text=words, told=told)) == FACTS[1:2]
