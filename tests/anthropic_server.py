@@ -11,14 +11,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.json_server import JsonServer
+from tests.json_server import JsonServer, Streamed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _MOST_BREAKPOINTS = 4
 _CHARS_PER_TOKEN = 4
 _DEFAULT_TRIGGER = 150_000
+_PIECE_CHARS = 12
 
 
 def effective_blocks(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -46,6 +47,38 @@ def blocks_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
+def _events(said: dict[str, Any]) -> Iterator[str]:
+    """A message as the events of a stream: each block empty, then what it holds in pieces."""
+
+    def event(kind: str, **what: Any) -> str:
+        return f"event: {kind}\ndata: {json.dumps({'type': kind, **what})}\n\n"
+
+    yield event("message_start", message={**said, "content": [], "stop_reason": None})
+    for index, block in enumerate(said["content"]):
+        empty, deltas = _in_pieces(block)
+        yield event("content_block_start", index=index, content_block=empty)
+        for delta in deltas:
+            yield event("content_block_delta", index=index, delta=delta)
+        yield event("content_block_stop", index=index)
+    stop = {"stop_reason": said["stop_reason"], "stop_sequence": None}
+    yield event("message_delta", delta=stop, usage=said["usage"])
+    yield event("message_stop")
+
+
+def _in_pieces(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def cut(text: str) -> list[str]:
+        return [text[at : at + _PIECE_CHARS] for at in range(0, len(text), _PIECE_CHARS)]
+
+    match block["type"]:
+        case "text":
+            return {**block, "text": ""}, [{"type": "text_delta", "text": piece} for piece in cut(block["text"])]
+        case "tool_use":
+            pieces = cut(json.dumps(block["input"]))
+            return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+    whole = {key: one for key, one in block.items() if key != "type"}
+    return {**block, **dict.fromkeys(whole)}, [{"type": f"{block['type']}_delta", **whole}]
+
+
 class AnthropicServer(JsonServer):
     """The server.
 
@@ -59,8 +92,8 @@ class AnthropicServer(JsonServer):
         """The compaction blocks that it gave."""
         self._answer = answer
 
-    def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """What the API would say."""
+    def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any] | Streamed]:
+        """What the API would say, in events where it is asked to stream."""
         fault = self._fault_in(body)
         if fault is not None:
             return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": fault}}
@@ -76,7 +109,7 @@ class AnthropicServer(JsonServer):
             self.compactions.append(block)
             content = [block, *content]
         calls = any(one["type"] == "tool_use" for one in content)
-        return 200, {
+        said = {
             "id": f"msg_{len(self.bodies)}",
             "type": "message",
             "role": "assistant",
@@ -86,6 +119,7 @@ class AnthropicServer(JsonServer):
             "stop_sequence": None,
             "usage": {"input_tokens": 10, "output_tokens": 5},
         }
+        return 200, Streamed(kind="text/event-stream", pieces=_events(said)) if body.get("stream") else said
 
     def _fault_in(self, body: dict[str, Any]) -> str | None:
         marked = [one for one in blocks_of(body) if "cache_control" in one]

@@ -6,10 +6,14 @@ import gzip
 import json
 import threading
 from email import message_from_bytes
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import zstandard
+
+from tests.json_server import LoopbackServer
+
+if TYPE_CHECKING:
+    from email.message import Message
 
 _INFO = {
     "version": "0.10.0",
@@ -26,47 +30,30 @@ _INFO = {
 """What a client asks first: that runs come as parts, compressed."""
 
 
-class LangSmithServer:
-    """The server. Starts with `with`, on a free port of loopback; `runs` has what came, by the run's id."""
+class LangSmithServer(LoopbackServer):
+    """The server; `runs` has what came, by the run's id. Its `url` is for `LANGSMITH_ENDPOINT`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.runs: dict[str, dict[str, Any]] = {}
         self.refused: list[str] = []
         """Requests that no LangSmith would get from tracing."""
         self._lock = threading.Lock()
-        server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._answer(_INFO if self.path == "/info" else None)
+    def got(self, path: str) -> tuple[int, Any]:
+        """What it can do."""
+        return (200, _INFO) if path == "/info" else self._refuse(path)
 
-            def do_POST(self) -> None:
-                body = server._read(self.rfile, self.headers)
-                taken = self.path == "/runs/multipart"
-                if taken:
-                    server._take(body, self.headers["content-type"])
-                self._answer({} if taken else None)
+    def posted(self, path: str, headers: Message, body: bytes) -> tuple[int, Any]:
+        """Runs, and nothing else."""
+        if path != "/runs/multipart":
+            return self._refuse(path)
+        self._take(_plain(body, headers.get("content-encoding")), headers["content-type"])
+        return 200, {}
 
-            def _answer(self, said: dict[str, Any] | None) -> None:
-                if said is None:
-                    server.refused.append(self.path)
-                data = json.dumps(said).encode()
-                self.send_response(404 if said is None else 200)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-
-    @property
-    def url(self) -> str:
-        """For `LANGSMITH_ENDPOINT`."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+    def _refuse(self, path: str) -> tuple[int, Any]:
+        self.refused.append(path)
+        return 404, None
 
     def named(self, name: str) -> list[dict[str, Any]]:
         """The runs of that name, in the order in which they began."""
@@ -79,31 +66,6 @@ class LangSmithServer:
             run = self.runs[parent]
             found.append(str(run["name"]))
         return found
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-
-    @staticmethod
-    def _read(stream: Any, headers: Any) -> bytes:
-        if headers.get("transfer-encoding") == "chunked":
-            body = b""
-            while size := int(stream.readline(), 16):
-                body += stream.read(size)
-                stream.readline()
-            stream.readline()
-        else:
-            body = stream.read(int(headers["content-length"]))
-        match headers.get("content-encoding"):
-            case "zstd":
-                return zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True).read()
-            case "gzip":
-                return gzip.decompress(body)
-        return bytes(body)
 
     def _take(self, body: bytes, content_type: str) -> None:
         """Parts are named `post.ID` and `patch.ID` for a run, and `post.ID.inputs` for what is sent beside it."""
@@ -118,3 +80,12 @@ class LangSmithServer:
                 said = json.loads(part.get_payload(decode=True))  # type: ignore[arg-type] # a part is bytes
                 run = self.runs.setdefault(run_id, {})
                 run.update({field: said} if field else {name: one for name, one in said.items() if one is not None})
+
+
+def _plain(body: bytes, encoding: str | None) -> bytes:
+    match encoding:
+        case "zstd":
+            return zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True).read()
+        case "gzip":
+            return gzip.decompress(body)
+    return body
