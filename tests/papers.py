@@ -11,9 +11,9 @@ ELSEWHERE = ROOT / "docs" / "extending.md"
 """Its blocks stand alone: `test_extending_examples.py` runs each by itself."""
 
 
-def blocks_of(paper: Path) -> list[str]:
-    """What stands in its blocks marked `python`."""
-    return re.findall(r"^```python\n(.*?)^```$", paper.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+def blocks_of(paper: Path, mark: str = "python") -> list[str]:
+    """What stands in its blocks marked so."""
+    return re.findall(rf"^```{mark}\n(.*?)^```$", paper.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def outputs_of(paper: Path) -> list[str]:
@@ -24,3 +24,5 @@ def outputs_of(paper: Path) -> list[str]:
 
 
 GUIDES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path != ELSEWHERE and blocks_of(path))
+PAPERS = (README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+"""All with blocks of anything."""

@@ -50,9 +50,10 @@ REPAIR = (
 )
 INTRODUCTION = """# What summaries look like without a model
 
-Written by the extractive condenser, which needs neither a key nor a download. Every sentence stands in its source; ours
-are the frame (`asked`, `Answer`, `Reply`, `used`, `Open`), the headings, and where tools were used an overview in the
-first line. This page is made by `python -m tests.summary_page`, and a test holds it against the code.
+The extractive condenser wrote these summaries. It needs no key and no download. Every sentence comes from its source.
+The condenser only adds the headings and a few words (`asked`, `Answer`, `Reply`, `used`, `Open`). If tools were used,
+it also adds a first line as an overview. `python -m tests.summary_page` makes this page, and a test compares it with
+the code.
 """
 
 
@@ -73,7 +74,7 @@ def page() -> str:
     below = _level_1(first=0, count=50)
     merged = _job(below, level=2)
     text = "\n\n".join(source.text for source in below)
-    note = "The first fifty messages of the bundled sample. The source of a summary of level 2 is five of level 1."
+    note = "The first fifty messages of the bundled sample. A level-2 summary is made from five level-1 summaries."
     parts.append(_shown("Three weeks with a seed library", note, text, _condensed(merged)))
     return "\n".join(parts)
 

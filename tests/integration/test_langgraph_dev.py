@@ -23,11 +23,12 @@ import pytest
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.integrations.state import STATE_KEY
 from tests.memory_builders import conversation
+from tests.papers import ROOT, blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-GRAPHS = Path(__file__).parents[2] / "graphs"
+GRAPHS = ROOT / "graphs"
 NAMES: list[str] = list(json.loads((GRAPHS / "langgraph.json").read_text(encoding="utf-8"))["graphs"])
 START_SECONDS = 240
 
@@ -151,7 +152,9 @@ def last(values: dict[str, Any]) -> str:
 
 
 @pytest.mark.seldom(2)
-def test_every_graph_answers_remembers_and_goes_on_after_a_restart_of_the_server(folder: Path) -> None:
+def test_every_graph_answers_remembers_and_goes_on_after_a_restart_of_the_server(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     threads: dict[str, str] = {}
     with serving(folder) as server:
         found = server.http.post("/assistants/search", json={}).json()
@@ -169,6 +172,9 @@ def test_every_graph_answers_remembers_and_goes_on_after_a_restart_of_the_server
             seen = server.streamed(name, server.new_thread(), [user("A lamp is broken.")], modes)
             assert {"values", "updates", "messages", "events"} <= seen
             assert not seen & {"assemble", "recall", "search", "condense", "tiered_memory_condense"}
+        (code,) = blocks_of(ROOT / "docs" / "howto" / "langgraph_server.md", "py")
+        exec(code.replace("http://127.0.0.1:2024", str(server.http.base_url)), {})  # noqa: S102 - our own paper
+        assert "Noted: My boat is called Petrel." in capsys.readouterr().out
         with ThreadPoolExecutor(4) as several:
             names = [name for name in NAMES for _ in range(2)]
             asked = [(name, server.new_thread(), [user(f"Lamp {number}.")]) for number, name in enumerate(names)]

@@ -45,9 +45,11 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (tmp_path / name).write_text("# a file of a project\n", encoding="utf-8")
     said = [{"role": "user", "content": "The quay needs oak."}, {"role": "assistant", "content": "Noted."}]
     (tmp_path / "conversations.json").write_text(json.dumps([{"id": "quay", "messages": said}]), encoding="utf-8")
+    (tmp_path / "new-key.txt").write_text("another key of the vault's", encoding="utf-8")
     with OpenAIServer(script=answered) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "made-up")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("MEMORY_KEY", "a key of sixteen bytes or more")
         yield run
 
 
@@ -74,8 +76,9 @@ def not_printed(paper: Path, printed: str) -> list[str]:
 def test_every_example_of_a_guide_runs_and_prints_what_its_comments_say(
     asked: Any, paper: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "langmem" in paper.stem:
-        pytest.importorskip("langmem")
+    for name, needed in (("langmem", "langmem"), ("deepagents", "deepagents"), ("encryption", "sqlcipher3")):
+        if paper.stem == name:
+            pytest.importorskip(needed)
     if "summary_buffer" in paper.stem:
         with_encodings(monkeypatch)
     asked(paper)
