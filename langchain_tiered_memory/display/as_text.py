@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from typing import TYPE_CHECKING, assert_never
 
 from rich import box
@@ -40,6 +41,8 @@ _WORDS_SHOWN = 1200
 _GAP = re.compile(r"\n{3,}")
 _LINES_SHOWN = 60
 """Lines of a tree and of a difference."""
+_STAYS = "\u00a0"
+"""A blank at which no line is broken."""
 
 
 def as_text(sheet: Sheet) -> str:
@@ -104,8 +107,9 @@ def _bar(bar: Bar) -> Text:
         used += part.amount
         drawn += letter * (max(round(used / bar.width * room), len(drawn) + (part.amount > 0)) - len(drawn))
     own = {part.name: letter for part, letter in zip(bar.parts, letters, strict=True)}
-    legend = ", ".join(f"{own[name]} {name} {number(amount)}" for name, amount in bar.sums().items())
-    return _said(f"{bar.caption}\n[{drawn[:room].ljust(room, '.')}]\n{legend} {bar.unit}")
+    named = [f"{own[name]} {name} {number(amount)}".replace(" ", _STAYS) for name, amount in bar.sums().items()]
+    legend = textwrap.fill(f"{', '.join(named)} {bar.unit}", WIDTH).replace(_STAYS, " ")
+    return _said(f"{bar.caption}\n[{drawn[:room].ljust(room, '.')}]\n{legend}")
 
 
 def _letters(bar: Bar) -> list[str]:

@@ -226,6 +226,15 @@ def test_handles_read_nothing_for_their_repr_and_say_why_they_cannot_be_looked_u
     assert "was closed" in session._repr_html_()
 
 
+def test_a_letter_of_a_bar_and_its_name_stay_on_one_line() -> None:
+    parts = tuple(Part(name=f"part {number:02}", amount=100 + number) for number in range(12))
+    bar = Bar(caption="c", parts=parts, total=9_000)
+    *legend, last = as_text(Sheet(kind="K", about="a", blocks=(bar,))).partition("]\n")[2].splitlines()
+    assert last.endswith("111 tokens")
+    assert legend
+    assert all(len(line) <= 80 and line.endswith(",") for line in legend)
+
+
 def test_a_bar_gives_each_name_one_letter_and_fills_its_width() -> None:
     names = ["safe", "system", "safe", "sea"]
     bar = Bar(caption="c", parts=tuple(Part(name=name, amount=10) for name in names), total=80)
