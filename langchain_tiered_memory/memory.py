@@ -440,5 +440,5 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         Raises:
             InvalidInputError: always, with what to do instead.
         """
-        msg = "a memory holds a database's connections and cannot be pickled: open it anew in the other process"
+        msg = "a memory holds a database's connections and cannot be pickled: open it again in the other process"
         raise InvalidInputError(msg)

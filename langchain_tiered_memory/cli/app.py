@@ -52,8 +52,8 @@ EXAMPLES = {
     for name, (_, example) in _COMMANDS.items()
 }
 _EXIT_CODES = (
-    "Exit codes: 0 done; 1 problems remain, or you answered no; 2 it could not be done; 130 stopped "
-    "with Ctrl-C. Ids may be shortened to a beginning that no other shares."
+    "Exit codes: 0 done; 1 problems remain, or you answered no; 2 the command failed; 130 stopped "
+    "with Ctrl-C. You can shorten an id to any unique beginning."
 )
 
 
@@ -94,7 +94,7 @@ def _nothing(ctx: Any) -> None:  # noqa: ANN401, ARG001 - as typer asks
 app = typer.Typer(
     name="tiered-memory",
     cls=Group,
-    help="Tiered conversation memory: feed it conversations, ask what a model would see, measure it, look after it.",
+    help="Tiered conversation memory: add conversations, see what a model would be shown, measure and maintain it.",
     epilog=_EXIT_CODES,
     no_args_is_help=True,
     rich_markup_mode="markdown",

@@ -47,7 +47,7 @@ def ask(
         Literal["recall", "default"],
         typer.Option(
             metavar="recall|default",
-            help="recall: nearly all room for what answers the question; default: as in a running chat.",
+            help="recall: nearly all room for evidence; default: the context of a running chat.",
         ),
     ] = "recall",
     brief: Annotated[bool, typer.Option("--brief", help="Only the first lines of each message.")] = False,
@@ -116,7 +116,7 @@ def facts(
     session: SessionId,
     question: Annotated[
         str | None,
-        typer.Argument(metavar="QUESTION", help="Show those that match this best, best first.", show_default=False),
+        typer.Argument(metavar="QUESTION", help="Show only facts that match this, best first.", show_default=False),
     ] = None,
     *,
     most: Annotated[int, typer.Option("-k", min=1, metavar="N", help="Show at most this many.")] = 50,
@@ -125,7 +125,7 @@ def facts(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a session states: a short clause each, with its id, who said it, when, and in which messages."""
+    """Show the facts of a session: each with its id, who said it, when, and in which messages."""
     with open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory:
         found = existing_session(memory, session).facts(question, k=most + 1, superseded=superseded)
     shown = found[:most]
@@ -160,14 +160,14 @@ def correct(
         str,
         typer.Argument(
             metavar="STATEMENT",
-            help="What is true, as a sentence that stands alone, with some words of what it corrects.",
+            help="What is true: a complete sentence that shares some words with the fact.",
             show_default=False,
         ),
     ],
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Replace a fact with a statement of yours. It becomes a message; forget that message to undo it."""
+    """Replace a fact with your own statement. It becomes a message; forget that message to undo it."""
     with open_memory(db, must_exist=True) as memory:
         handle = existing_session(memory, session)
         new = handle.correct(fact, statement)
@@ -195,11 +195,13 @@ def rate(
     *,
     note: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="What is right or missing. The new text says it.", show_default=False),
+        typer.Option(
+            metavar="TEXT", help="What is right or missing. The new text will mention it.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a summary. A wrong or incomplete one is made again by its writer.
+    """Rate a summary. Its writer rewrites a wrong or incomplete one.
 
     What a model wrote waits for the program that has the model.
     """
@@ -225,7 +227,9 @@ def policy(
     max_tokens: Annotated[int, typer.Option(min=1, metavar="TOKENS", help="Budget of the context, in tokens.")] = 8000,
     fixed: Annotated[
         int,
-        typer.Option(min=0, metavar="TOKENS", help="What the system prompt and the tool schemas take of the budget."),
+        typer.Option(
+            min=0, metavar="TOKENS", help="Tokens of the budget that the system prompt and tool schemas take."
+        ),
     ] = 0,
     settings: Annotated[
         SettingsName,
@@ -234,7 +238,7 @@ def policy(
     numbers: Annotated[bool, typer.Option("--numbers", help="Also show the numbers that no setting changes.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how much room each section of a context has, in each mode, and what gives way where not all fits."""
+    """Show how much room each section of a context has, in each mode, and what gives way if not everything fits."""
     from langchain_tiered_memory.context.numbers import NUMBERS, told  # noqa: PLC0415
     from langchain_tiered_memory.context.policy import (  # noqa: PLC0415
         LADDER,

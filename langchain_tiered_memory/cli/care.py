@@ -52,7 +52,7 @@ def inspect(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is in a database: its sessions; one session's levels and cover; or one summary and its sources."""
+    """Show the sessions of a database, the levels and summaries of one session, or one summary and its sources."""
     with open_memory(db, must_exist=True, read_only=True) as memory:
         if session is None:
             metrics = [memory.session(known).metrics() for known in memory.sessions()]
@@ -71,9 +71,9 @@ def inspect(
 def verify(
     db: Database, *, no_embeddings: NoEmbeddings = False, read_only: ReadOnly = False, as_json: AsJson = False
 ) -> None:
-    """Check everything that is derived from the messages, and name whatever does not match. No model is called.
+    """Check summaries and indexes against the messages, and report what does not match. No model is called.
 
-    Exit code 0 when all is well, 1 when there are problems; `reindex` mends those of the search indexes.
+    Exit code 0 if all is well, 1 if there are problems. `doctor` repairs them; `reindex` rebuilds the search indexes.
     """
     with (
         open_memory(db, no_embeddings=no_embeddings, must_exist=True, read_only=read_only) as memory,
@@ -86,16 +86,16 @@ def verify(
 
 
 def reindex(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
-    """Rebuild the search indexes from messages and summaries: after a change of embedder, a loss, or problems."""
+    """Rebuild the search indexes from messages and summaries, after a new embedder, a loss or problems."""
     with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory, far("reindex") as how:
         report = memory.rebuild_index(progress=how)
     show(report, as_json=as_json)
 
 
 def doctor(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
-    """Find what is wrong between messages, summaries, text index and Chroma, repair only that, and report it.
+    """Find what does not match between messages, summaries, text index and Chroma, repair only that, and report it.
 
-    Exit code 0 when nothing is wrong any more, 1 when something is left.
+    Exit code 0 if nothing is wrong any more, 1 if problems remain.
     """
     with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory, waiting("doctor"):
         report = memory.doctor()
@@ -152,12 +152,12 @@ def _title(item: Summary | Entry) -> str:
 def encrypt(
     db: Annotated[Path, typer.Argument(metavar="DB", help="A plain SQLite database.", show_default=False)],
     copy: Annotated[
-        Path, typer.Argument(metavar="COPY", help="The encrypted copy; made by this command.", show_default=False)
+        Path, typer.Argument(metavar="COPY", help="The encrypted copy that this command makes.", show_default=False)
     ],
 ) -> None:
-    """Copy a plain SQLite database into an encrypted one, with the key of `--key-file`. The plain one stays: delete it.
+    """Copy a plain SQLite database into an encrypted one, with the key in `--key-file`. Delete the plain one yourself.
 
-    What is written to the plain one meanwhile is not in the copy.
+    The copy lacks what other programs write to the plain one meanwhile.
     """
     from langchain_tiered_memory.sql.encryption import encrypt_copy  # noqa: PLC0415 - keeps --help fast
 
@@ -166,7 +166,7 @@ def encrypt(
         msg = "name the file with the key: `tiered-memory --key-file KEY encrypt DB COPY`"
         raise SettingsError(msg)
     encrypt_copy(db.resolve(), copy.resolve(), key)
-    typer.echo(f"{copy} is an encrypted copy; {db} is as it was: delete it, with {db}.chroma if there is one", err=True)
+    typer.echo(f"{copy} is an encrypted copy; {db} is unchanged: delete it, and {db}.chroma if there is one", err=True)
 
 
 def rotate_key(
@@ -175,13 +175,13 @@ def rotate_key(
         Path, typer.Argument(metavar="NEW_KEY_FILE", help="File that holds the new key.", show_default=False)
     ],
 ) -> None:
-    """Replace the key of a database, in `--key-file`, with a new one. If this is stopped half-way, the old key holds.
+    """Replace the key in `--key-file` with a new one. If this is stopped half-way, the old key still works.
 
-    Exit code 1 when somebody's open read keeps pages under the old key in the log.
+    Exit code 1 if another process that reads the database still holds pages under the old key in its log.
     """
     with open_memory(db, no_embeddings=True, must_exist=True) as memory:
         is_clean = memory.rotate_key(reader(new_key_file))
-    typer.echo(f"{db} opens with the new key alone", err=True)
+    typer.echo(f"{db} now opens only with the new key", err=True)
     if not is_clean:
         typer.echo("its log holds pages under the old key until every process has closed it", err=True)
         raise typer.Exit(EXIT_PROBLEMS)
@@ -190,7 +190,7 @@ def rotate_key(
 def status(
     db: Annotated[
         str | None,
-        typer.Argument(metavar="DB", help="Database to look at. Without it, this machine alone.", show_default=False),
+        typer.Argument(metavar="DB", help="Database to look at. Without it, only this machine.", show_default=False),
     ] = None,
     *,
     as_json: AsJson = False,
@@ -214,9 +214,9 @@ def _for_a_shell(gap: str) -> str:
 
 
 def setup(*, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
-    """Fetch what search by meaning and exact token counts need: the MiniLM embedding model and tiktoken's encodings.
+    """Download what search by meaning and exact token counts need: the MiniLM embedding model and tiktoken's encodings.
 
-    What is there already is left alone; what comes is checked against its known SHA-256 before it is used.
+    It skips what is already there, and checks each download against its known SHA-256 before using it.
     """
     from langchain_tiered_memory.models.downloads import fetch  # noqa: PLC0415 - slow to import, as are the next
     from langchain_tiered_memory.models.embeddings import find_minilm, minilm_download  # noqa: PLC0415
@@ -224,13 +224,13 @@ def setup(*, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask."
 
     missing = [*([] if find_minilm() else [minilm_download()]), *encoding_downloads()]
     if not missing:
-        typer.echo("nothing to fetch: the embedding model and the encodings are there")
+        typer.echo("nothing to download: the embedding model and the encodings are there")
         return
     lines = [
         f"  {one.name}, {one.about_bytes / 1e6:.0f} MB\n    from {one.url}\n    to {one.target}" for one in missing
     ]
-    if not yes and not typer.confirm("\n".join(["To be fetched:", *lines, "Go on?"]), err=True):
-        typer.echo("nothing was fetched", err=True)
+    if not yes and not typer.confirm("\n".join(["To download:", *lines, "Download now?"]), err=True):
+        typer.echo("nothing was downloaded", err=True)
         raise typer.Exit(EXIT_DECLINED)
     console = err()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(compact=True))
@@ -239,4 +239,4 @@ def setup(*, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask."
             task = bar.add_task(one.name, total=one.about_bytes)
             fetch(one, lambda done, total, task=task: bar.update(task, completed=done, total=total))  # type: ignore[misc]
             bar.remove_task(task)
-            say(f"{one.name}: fetched and checked, in {one.target}", where=out())
+            say(f"{one.name}: downloaded and checked, in {one.target}", where=out())

@@ -31,8 +31,8 @@ def evaluate(
         list[Path] | None,
         typer.Argument(
             metavar="PATH",
-            help="Conversations with annotated questions, or folders of them. Files of one folder are one group. "
-            "Without any, the sample that comes with the package.",
+            help="Conversations with annotated questions, or folders of them. The files of a folder form a group. "
+            "Default: the sample in the package.",
             show_default=False,
         ),
     ] = None,
@@ -42,9 +42,7 @@ def evaluate(
     ] = "1000,2000,4000,8000",
     rows: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write every single outcome to this file, as JSON Lines.", show_default=False
-        ),
+        typer.Option(metavar="FILE", help="Write each result to this file, as JSON Lines.", show_default=False),
     ] = None,
     no_embeddings: NoEmbeddings = False,
     as_json: AsJson = False,
@@ -52,8 +50,8 @@ def evaluate(
     """Measure how much of the annotated evidence a context shows within a budget.
 
     The memory (recall and default view) and a window of the latest turns answer the same questions within the same
-    budgets, and are compared question by question. Questions without evidence, with evidence that the file does not
-    have, or about things that were never said are listed and left out of the totals.
+    budgets, and are compared question by question. Some questions have no evidence, have evidence that is not in the
+    file, or ask about things that nobody said. These are listed, but not counted.
     """
     from langchain_tiered_memory.evaluation.measure import added_up, blocks_of, countable, measure  # noqa: PLC0415 - slow to import, as are the next
     from langchain_tiered_memory.models.embeddings import resolve_embeddings  # noqa: PLC0415
@@ -126,17 +124,19 @@ def replay(
         typer.Argument(
             metavar="FILE",
             help="Conversation: JSON Lines of messages, an OpenAI-style list, or sessions with dated turns. "
-            "Without it, the sample that comes with the package.",
+            "Default: the sample in the package.",
             show_default=False,
         ),
     ] = None,
     *,
-    sample: Annotated[bool, typer.Option("--sample", help="Use the sample conversation, as without FILE.")] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Use the sample conversation, which is the default.")
+    ] = False,
     db: Annotated[
         str | None,
         typer.Option(
             metavar="DB",
-            help="Keep the memory in this database. Without it, it is gone at the end.",
+            help="Keep the memory in this database. Without it, the memory is gone at the end.",
             show_default=False,
         ),
     ] = None,
@@ -148,20 +148,22 @@ def replay(
     model: Model = None,
     price_in: Annotated[
         float | None,
-        typer.Option(min=0, metavar="PRICE", help="Price of a million input tokens, for the cost.", show_default=False),
+        typer.Option(min=0, metavar="PRICE", help="Price per million input tokens.", show_default=False),
     ] = None,
     price_out: Annotated[
-        float | None, typer.Option(min=0, metavar="PRICE", help="Price of a million output tokens.", show_default=False)
+        float | None, typer.Option(min=0, metavar="PRICE", help="Price per million output tokens.", show_default=False)
     ] = None,
     no_embeddings: NoEmbeddings = False,
-    no_context: Annotated[bool, typer.Option("--no-context", help="Leave out the context of the last turn.")] = False,
+    no_context: Annotated[
+        bool, typer.Option("--no-context", help="Do not print the context of the last turn.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Feed a conversation to a memory, turn by turn, and report what came of it.
+    """Replay a conversation turn by turn, and report what a model would have been sent.
 
-    Wherever a model would be called, the context for that call is put together. The report compares what these calls
-    sent with what the whole history would have taken, and shows the levels of summaries, what they cost, how long
-    each step took, and the context of the last turn.
+    For each model call, the memory assembles the context. The report compares the tokens that these calls sent with
+    those of the whole history. It also shows the levels of summaries, what they cost, how long each step took, and the
+    context of the last turn.
     """
     from langchain_tiered_memory.conversations import read_conversation, sample_conversation  # noqa: PLC0415 - slow to import
     from langchain_tiered_memory.evaluation.replay import replay as replayed  # noqa: PLC0415 - likewise

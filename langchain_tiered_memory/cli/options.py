@@ -27,13 +27,13 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON on standard output, for programs. Progress goes to standard error.")
 ]
 NoEmbeddings = Annotated[
-    bool, typer.Option("--no-embeddings", help="Search by words only; no embedding model is loaded.")
+    bool, typer.Option("--no-embeddings", help="Search by words only, and load no embedding model.")
 ]
 ReadOnly = Annotated[
     bool,
     typer.Option(
         "--read-only",
-        help="Write nothing at all: for a database that is in use, or on a full or read-only disk. Search is then by "
+        help="Write nothing at all, for a database that is in use or on a full or read-only disk. Search then uses "
         "words only, except with a Chroma server.",
     ),
 ]
@@ -42,14 +42,14 @@ Model = Annotated[
     typer.Option(
         metavar="MODEL",
         help="Chat model that writes the summaries, such as openai:gpt-5-mini. "
-        "Without one, the built-in extractive condenser does; it needs no key and no network.",
+        "Default: the built-in extractive condenser, which needs no key and no network.",
         show_default=False,
     ),
 ]
 ToFile = Annotated[
     Path | None,
     typer.Option(
-        "--out", "-o", metavar="FILE", help="Write to this file instead of to standard output.", show_default=False
+        "--out", "-o", metavar="FILE", help="Write to this file instead of standard output.", show_default=False
     ),
 ]
 KeyFile = Annotated[
@@ -58,7 +58,7 @@ KeyFile = Annotated[
         "--key-file",
         metavar="FILE",
         envvar="TIERED_MEMORY_KEY_FILE",
-        help="File that holds the key of an encrypted database: all of it except line ends at its end.",
+        help="File with the key of an encrypted database. The key is its whole content, without trailing line ends.",
         show_default=False,
     ),
 ]

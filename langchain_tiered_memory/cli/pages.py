@@ -29,10 +29,10 @@ def page(
         ),
     ] = None,
 ) -> None:
-    """Write a session as one page of HTML: messages, summaries, facts, what the model saw, checkpoints, files, cost.
+    """Write a session as one HTML page: messages, summaries, facts, what the model saw, checkpoints, files, cost.
 
-    The page needs no network and no server. Everything that was said is in it: share it as you would the database.
-    The database is not changed.
+    The page needs no network and no server. It contains everything that was said, so share it only as you would share
+    the database. The database does not change.
     """
     with open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory:
         handle = existing_session(memory, session)
@@ -47,14 +47,16 @@ def serve(
     db: Database,
     *,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="PORT", help="Port on this machine; 0: any that is free.")
+        int, typer.Option(min=0, max=65535, metavar="PORT", help="Port on this machine. 0 takes any free port.")
     ] = 0,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Offer nothing that changes the database.")] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Do not offer anything that changes the database.")
+    ] = False,
 ) -> None:
-    """Show the sessions of a database live, in a browser on this machine alone. Ends with Ctrl-C.
+    """Show the sessions of a database live, in a browser on this machine only. Ctrl-C ends it.
 
-    Pages follow what is written, and let you pin, forget and undo. The address holds a secret: whoever on this machine
-    has it can do the same. Before: `pip install starlette uvicorn`.
+    The pages follow new messages, and let you pin, forget and undo. The address contains a secret: anyone on this
+    machine who has it can do the same. First run `pip install starlette uvicorn`.
     """
     try:
         import uvicorn  # noqa: PLC0415 - an extra

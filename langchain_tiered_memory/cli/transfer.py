@@ -30,9 +30,9 @@ def export(
     *,
     to: ToFile = None,
 ) -> None:
-    """Write messages as JSON Lines: one message a line, with its session, time, track, kind, task and pin.
+    """Write messages as JSON Lines: one message per line, with its session, time, track, kind, task and pin.
 
-    `tiered-memory import` reads them back. Summaries and indexes are not written: they are made anew from the messages.
+    `tiered-memory import` reads them back. Summaries and indexes are not written: they are rebuilt from the messages.
     """
     from langchain_tiered_memory.conversations.importing import export_line  # noqa: PLC0415 - slow to import
 
@@ -62,16 +62,18 @@ def import_(
     *,
     session: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Session to add to; FILE must then hold one conversation.", show_default=False),
+        typer.Option(
+            metavar="ID", help="Add to this session. FILE must then hold one conversation.", show_default=False
+        ),
     ] = None,
     model: Model = None,
     no_embeddings: NoEmbeddings = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add the conversations of a file to a database, which is made if it is not there. What the file is, is recognised.
+    """Add a file's conversations to a database, and create the database if needed. The command recognises the format.
 
-    Messages that are already there, by id, are not added twice, so an import that was broken off can be repeated.
-    Exit code 1 when conversations of it were refused; each is named with the reason.
+    It skips messages whose id is already there, so you can repeat an interrupted import. Exit code 1 if it refused any
+    conversations; it names each with the reason.
     """
     from langchain_tiered_memory.conversations.importing import import_conversations  # noqa: PLC0415 - slow to import
     from langchain_tiered_memory.conversations.reading import open_conversations  # noqa: PLC0415 - likewise
@@ -99,7 +101,7 @@ def import_(
 def forget(
     db: Database,
     session: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="Forget in this session.", show_default=False)
+        str | None, typer.Argument(metavar="SESSION", help="Forget this session.", show_default=False)
     ] = None,
     *,
     message: Annotated[
@@ -108,7 +110,7 @@ def forget(
             "--message",
             "-m",
             metavar="ID",
-            help="Only this message of SESSION. Repeat it for more.",
+            help="Forget only this message of SESSION. Repeat the option for more.",
             show_default=False,
         ),
     ] = None,

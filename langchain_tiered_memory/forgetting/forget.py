@@ -266,11 +266,11 @@ def _refuse_what_is_no_store(store: object, namespaces: Sequence[Sequence[str]])
     if store is None and not namespaces:
         return
     if not (callable(getattr(store, "search", None)) and callable(getattr(store, "delete", None))):
-        msg = f"a {type(store).__name__} is not a LangGraph store: hand in the one that the graph was compiled with"
+        msg = f"a {type(store).__name__} is not a LangGraph store: pass the one that your graph was compiled with"
         raise InvalidInputError(msg)
     if not namespaces or not all(namespaces):
         msg = (
-            "it is not said which items of the store are the user's: name their namespaces, such as "
+            "say which items of the store are the user's: name their namespaces, such as "
             'namespaces=[("memories", "zoe")]'
         )
         raise InvalidInputError(msg)

@@ -142,7 +142,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             cache_hints=cache_hints,
         )
         if across and not tools:
-            msg = "across lets the tool recall look further: it needs tools=True"
+            msg = "across=True extends the tool recall, so it needs tools=True"
             raise SettingsError(msg)
         if tools:
             from langchain_tiered_memory.integrations.tools import memory_tools  # noqa: PLC0415 - only where wanted

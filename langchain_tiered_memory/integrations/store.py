@@ -212,7 +212,7 @@ class _Call:
 def _checked(op: object) -> Op:
     """A call as it is carried out: what LangGraph's own verbs check too, for calls come without them."""
     if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
-        msg = f"{op!r} is no call of a store: give what LangGraph's GetOp, SearchOp, PutOp or ListNamespacesOp makes"
+        msg = f"{op!r} is not an operation of a store: use GetOp, SearchOp, PutOp or ListNamespacesOp"
         raise InvalidInputError(msg)
     op = op._replace(**checked_fields(_Call, op._asdict(), ArgumentError))
     if isinstance(op, GetOp | PutOp):
@@ -227,7 +227,7 @@ def _checked(op: object) -> Op:
 
 def _check_labels(labels: object) -> None:
     if isinstance(labels, str) or not isinstance(labels, Sequence):
-        msg = f"{labels!r} is no namespace: give a tuple of labels, also of one"
+        msg = f"{labels!r} is not a namespace: give a tuple of labels, even for a single label"
         raise InvalidNamespaceError(msg)
     for label in labels:
         if not isinstance(label, str) or not label or "." in label or "\0" in label:

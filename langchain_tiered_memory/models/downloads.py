@@ -57,7 +57,9 @@ def fetch(download: Download, on_bytes: OnBytes = lambda _done, _all: None) -> N
             came = Path(part) / "came"
             digest = _stream(download.url, came, on_bytes)
             if digest != download.sha256:
-                msg = f"{download.name}: what came from {download.url} is not the file that was expected (SHA-256)"
+                msg = (
+                    f"{download.name}: the download from {download.url} is not the expected file (its SHA-256 differs)"
+                )
                 raise SettingsError(msg)
             if download.members:
                 _unpack(came, download.members, Path(part))
@@ -66,7 +68,7 @@ def fetch(download: Download, on_bytes: OnBytes = lambda _done, _all: None) -> N
             else:
                 came.replace(download.target)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        msg = f"{download.name} could not be fetched from {download.url}: {type(error).__name__}: {error}"
+        msg = f"{download.name} could not be downloaded from {download.url}: {type(error).__name__}: {error}"
         raise SettingsError(msg) from error
     except (OSError, tarfile.TarError) as error:
         msg = f"{download.name} could not be put into {folder}: {error}"

@@ -278,7 +278,7 @@ def _open_model(directory: str | os.PathLike[str] | None) -> tuple[Any, Any]:
         )
     except Exception as error:
         # Both libraries raise bare or private exception types on a damaged file.
-        msg = f"the MiniLM files in {folder} cannot be read ({error}); fetch them anew"
+        msg = f"the MiniLM files in {folder} cannot be read ({error}); download them again"
         raise SettingsError(msg) from error
     dimension = session.get_outputs()[0].shape[-1]
     if dimension != _DIMENSION:

@@ -81,11 +81,11 @@ def look_around(
     gaps: list[str] = []
     if why:
         embedder = None
-        gaps.append(f"search is by words alone: {why}; {remedy}; embeddings=None says that words are enough")
+        gaps.append(f"search is by words alone: {why}; {remedy}; pass embeddings=None if words are enough")
     if isinstance(counter, EstimatingCounter):
         gaps.append(
-            "token counts are estimates: tiktoken's encodings are not at hand; `tiered-memory setup` fetches them; "
-            "token_counter=... takes a counter of your own"
+            "token counts are estimates: tiktoken's encodings are missing; `tiered-memory setup` downloads them; "
+            "pass token_counter=... to use your own"
         )
     place = _chroma_place(chroma, path, in_memory=in_memory) if embedder is not None else None
     return Surroundings(embedder=embedder, chroma=place, gaps=tuple(gaps))

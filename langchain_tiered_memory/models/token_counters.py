@@ -158,7 +158,7 @@ class TiktokenCounter(FramedCounter):
     def _require(self) -> None:
         if encoding_file(self._name) is None:
             msg = (
-                f"tiktoken's encoding {self._name!r} is not at hand, and is never downloaded unannounced: run"
+                f"tiktoken's encoding {self._name!r} is missing, and is never downloaded without asking: run"
                 " `tiered-memory setup` once with a network, or set TIKTOKEN_CACHE_DIR to its folder"
             )
             raise SettingsError(msg)

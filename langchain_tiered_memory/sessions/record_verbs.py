@@ -142,7 +142,7 @@ def _reworded(core: SessionEngine, ref: SessionRef, summary: Summary, text: str)
         msg = f"the messages of the summary {summary.id!r} cannot be read, so its text was not changed: see doctor"
         raise StorageError(msg)
     if not commit(runtime, ref, work, condensed):
-        msg = f"the summary {summary.id!r} was written by somebody else at this moment: try again"
+        msg = f"the summary {summary.id!r} was just written by another process: try again"
         raise StorageConflictError(msg)
     (now,) = runtime.store.tree.by_id(ref, [summary.id])
     return now
@@ -382,7 +382,9 @@ class RecordVerbs(SessionCore):
             raise NotFoundError(msg) if not meant else InvalidInputError(msg)
         (old,) = meant
         if old.status != "active":
-            msg = f"the fact {old.text!r} was replaced already: correct what took its place, {old.superseded_by!r}"
+            msg = (
+                f"the fact {old.text!r} was replaced already: correct the fact that replaced it, {old.superseded_by!r}"
+            )
             raise InvalidInputError(msg)
         numbers = old.sources or (old.seq,)
         new = replace(

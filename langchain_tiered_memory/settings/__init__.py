@@ -104,18 +104,18 @@ class PriceSettings(Frozen):
     """Money per million tokens, in any one currency."""
 
     input_per_million: float = Field(ge=0)
-    """Price of a million input tokens that are not cached."""
+    """Price per million input tokens that are not cached."""
     output_per_million: float = Field(ge=0)
-    """Price of a million output tokens."""
+    """Price per million output tokens."""
     cached_input_per_million: float | None = Field(default=None, ge=0)
-    """Price of a million input tokens that the provider reads from its cache. `None`: `room.cached_price` decides."""
+    """Price per million input tokens that the provider reads from its cache. `None`: `room.cached_price` decides."""
 
 
 class Settings(Frozen):
     """All settings. Pass one to `TieredMemory.open(settings=...)`."""
 
     tree: TreeSettings = Field(default_factory=TreeSettings)
-    """When summaries are made, how large, and by how many at once."""
+    """When summaries are written, and how large they may be."""
     context: ContextSettings = Field(default_factory=ContextSettings)
     """The budget of a request, and how its sections share it."""
     recall: RecallSettings = Field(default_factory=RecallSettings)
@@ -127,26 +127,26 @@ class Settings(Frozen):
     room: RoomSettings = Field(default_factory=RoomSettings)
     """How full a condensation leaves a view."""
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
-    """When a run's state is saved by itself."""
+    """When a run's state is saved automatically."""
     files: FileSettings = Field(default_factory=FileSettings)
     """Which tool calls touch files."""
     tiers: TierSettings = Field(default_factory=TierSettings)
     """How the files of a run are kept."""
     redact: Callable[[str], str] | None = Field(default=None, exclude=True)
-    """Rewrites every text of a message before anything is counted, indexed or written."""
+    """Rewrites every text of a message before the memory counts, indexes or stores anything."""
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
     """Prices by model name, for the cost figures of `metrics()`."""
     busy_seconds: float = Field(default=30.0, gt=0)
-    """Seconds that a write waits for a locked database, and that PostgreSQL is asked again after an interrupted
-    call."""
+    """Seconds that a write waits for a locked database, and that the memory retries an interrupted call to
+    PostgreSQL."""
     file_mode: int | None = Field(default=PRIVATE_FILE_MODE, ge=0, le=0o777)
-    """Permissions of new files, as `chmod` has them; by default for the owner alone. Folders are open to whoever may
-    read their files. `None`: the process's umask decides. Existing files keep theirs."""
+    """Permissions of new files, as for `chmod`. By default only the owner can read and write them. Whoever may read the
+    files may enter their folders. `None`: the process's umask decides. Existing files keep their permissions."""
     traces: bool = True
-    """Whether assembling, recall and condensing by a model are runs of their own in LangSmith, Studio and other tracers
-    of LangChain, with inputs, outputs and token counts; never in a caller's streams."""
+    """Whether assembling, recall and condensing by a model appear as runs in LangSmith, Studio and other LangChain
+    tracers, with inputs, outputs and token counts. They never appear in a caller's streams."""
     default_window: int = Field(default=8192, ge=512)
-    """Window, in tokens, that is assumed for a condensing model that does not tell its own. A warning says so once."""
+    """Window, in tokens, that is assumed for a condensing model whose own window is not known. One warning says so."""
 
     @classmethod
     @checked(SettingsError)

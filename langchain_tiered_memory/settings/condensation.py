@@ -16,8 +16,8 @@ class ThresholdSettings(Frozen):
     """When a view is condensed, in percent of the model's window."""
 
     percent: _Percent = 75.0
-    """Threshold in percent of the window where no profile says otherwise: 5 to 100. Anything else is warned of once and
-    taken for the default."""
+    """Threshold in percent of the window, 5 to 100, unless a profile says otherwise. Any other value causes one
+    warning, and the default is used."""
     profiles: dict[str, _Percent] = Field(default_factory=dict)
     """Thresholds by model name, or by the `profile` that a request names. -1 inherits `percent`."""
     adaptive: bool = False
@@ -29,16 +29,17 @@ class StrategySettings(Frozen):
     """How a view is made smaller."""
 
     primary: Literal["llm", "truncation", "hybrid", "provider"] = "llm"
-    """`llm`: summaries, then the sliding window. `truncation`: the window alone. `hybrid`: finished summaries, and the
-    window at once for the rest. `provider`: the model's provider compacts; a view is left as it is up to its limit,
-    where built-in summaries take over, and no model is called to condense."""
+    """`llm`: summaries, then the sliding window. `truncation`: only the sliding window. `hybrid`: finished summaries,
+    and at once the sliding window for the rest. `provider`: the model's provider compacts, and no model is called to
+    condense; if the view reaches its limit, built-in summaries take over."""
     fallback: Literal["truncation", "error"] = "truncation"
-    """When condensing fails and the context does not fit: slide the window, or raise `CondensationError`."""
+    """What to do if condensing fails and the context does not fit: slide the window, or raise `CondensationError`."""
     window: Literal["half", "last"] = "half"
     """`half`: drop the older half between the first and the recent messages. `last`: keep the first and the last
     few."""
     keep_last: int = Field(default=9, ge=1)
-    """With `last`: recent messages that stay beside the first one, once there are more than `keep_last + 1`."""
+    """With `last`: how many recent messages stay in addition to the first one, once there are more than `keep_last +
+    1`."""
     custom_prompts: dict[str, str] = Field(default_factory=dict)
     """Your instructions, by strategy (`detailed`, `handoff` ...)."""
 
@@ -47,7 +48,7 @@ class ValidationSettings(Frozen):
     """How a summary is judged before it counts."""
 
     enabled: bool = True
-    """Judge summaries at all."""
+    """Whether summaries are judged at all."""
     rules: tuple[Literal["soundness", "size", "emptiness", "identifiers", "meaning"], ...] = (
         "soundness",
         "size",
@@ -63,8 +64,8 @@ class ValidationSettings(Frozen):
     shares that soundness goes by, `Summary.information_loss`, and the cosine of its meaning with that of its
     sources."""
     least_meaning: float = Field(default=0.0, ge=0, le=1)
-    """Least cosine between the meanings of a summary and its sources, by the memory's embedder. 0 takes any; so does a
-    memory without an embedder."""
+    """Lowest cosine between the meanings of a summary and its sources, by the memory's embedder. 0 accepts any summary,
+    and so does a memory without an embedder."""
     least_kept_identifiers: float = Field(default=0.0, ge=0, le=1)
     """Share of the sources' identifiers that a summary must state after the audit. 0 takes any."""
     audit: bool = True
@@ -72,7 +73,7 @@ class ValidationSettings(Frozen):
 
 
 class MonitoringSettings(Frozen):
-    """What is told of condensing."""
+    """What is reported about condensing."""
 
     telemetry: bool = True
     """Call the telemetry collectors."""
@@ -81,28 +82,28 @@ class MonitoringSettings(Frozen):
     hooks: bool = True
     """Call the hooks."""
     history: int = Field(default=200, ge=1)
-    """Number of outcomes kept for a session."""
+    """Number of outcomes kept per session."""
 
 
 class CondensationSettings(Frozen):
-    """When and how views are condensed, and by whom summaries are written."""
+    """When and how views are condensed, and who writes summaries."""
 
     automatic: bool = True
-    """Condense by summaries. Off: only the sliding window keeps a view within its limit."""
+    """Condense with summaries. Off: only the sliding window keeps a view within its limit."""
     eager: bool = False
-    """Ask the condensing model for each summary the moment its trigger holds, one call a summary. Off: rules write it
-    at once, at no cost, and the model is asked for what a view shows or soon will, several summaries in one call;
-    where a history fits its window, never."""
+    """Ask the condensing model for each summary as soon as its trigger fires, with one call per summary. Off: rules
+    write it at once, at no cost. The model is asked only for what a view shows or soon will, several summaries per
+    call, and never while a history fits its window."""
     model_from_level: int = Field(default=1, ge=1)
-    """The lowest level that a condensing model writes. Below it summaries quote, and cost nothing: with 2 a model reads
-    quotes of messages in the place of the messages, with 3 summaries of summaries."""
+    """The lowest level that a condensing model writes. Summaries below it quote, and cost nothing. With 2, the model
+    reads quotes instead of messages; with 3, it reads summaries of quotes."""
     tool_tokens: int | None = Field(default=400, ge=50)
-    """Most tokens that a condensing model is shown of a tool's output, and of the calls of one message: head and tail.
-    `None`: all of it. Facts, search and the audit always have the whole."""
+    """Most tokens of a tool's output, and of the calls of one message, that a condensing model is shown: head and tail.
+    `None`: all of it. Facts, search and the audit always use the whole output."""
     on_last_request: Literal["auto", "always", "never"] = "auto"
-    """Whether a call for several summaries may be the agent's last request with one message behind it, which the
-    provider reads from its cache, where that is billed less. `auto`: where the condensing model is the object that the
-    agent calls, and its provider is known to cache or reported it; `always`: wherever both have one name; `never`."""
+    """Whether a call for several summaries may reuse the agent's last request plus one message, which the provider
+    reads from its cache, if that costs less. `auto`: if the agent calls the same model object and its provider is known
+    to cache or has reported it. `always`: if both models have the same name. `never`: not at all."""
     thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
     """When a view is condensed."""
     strategies: StrategySettings = Field(default_factory=StrategySettings)
@@ -110,28 +111,28 @@ class CondensationSettings(Frozen):
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
     """How a summary is judged."""
     monitoring: MonitoringSettings = Field(default_factory=MonitoringSettings)
-    """What is watched of condensations."""
+    """What is reported about condensations."""
     buffer_share: float = Field(default=0.1, ge=0, lt=1)
-    """Share of the window that is kept free because counts are not exact."""
+    """Share of the window that is kept free, because counts are not exact."""
     keep_messages: int = Field(default=3, ge=1)
     """Newest messages that are never condensed or dropped."""
     foreground_seconds: float | None = Field(default=None, ge=0)
-    """Seconds that a request waits for missing summaries when its view no longer fits. `None`: not at all while the
-    background worker runs, else 30 seconds."""
+    """Seconds that a request waits for missing summaries when its view no longer fits. `None`: 0 while the background
+    worker runs, and 30 otherwise."""
     breaker_failures: int = Field(default=3, ge=1)
     """Failures in a row after which a condensing model is left alone."""
     max_calls_per_minute: int | None = Field(default=60, ge=1)
-    """Most model calls for condensing in a minute, of one opened memory. `None`: no bound."""
+    """Most condensing calls per minute for one open memory. `None`: no limit."""
     plugin_seconds: float = Field(default=30.0, gt=0)
-    """Seconds that a plugin, validator, hook or collector may take before it is passed over."""
+    """Seconds that a plugin, validator, hook or collector may take before it is skipped."""
     cache_lifetime_seconds: float | None = Field(default=None, gt=0)
-    """Seconds that the provider keeps a prompt cache. If it is known, a view past three quarters of its threshold is
-    condensed when the cache has run out anyway, instead of a little later. `None`: five minutes count, for
-    `on_last_request` alone."""
+    """Seconds for which the provider keeps a prompt cache. If set, a view past three quarters of its threshold is
+    condensed once the cache has expired anyway, instead of a little later. `None`: five minutes, used only for
+    `on_last_request`."""
 
 
 class LevelSettings(Frozen):
-    """When one level of the tree is made, and how large it may be. Any trigger that is set and reached fires."""
+    """When summaries of one level are written, and how large they may be. Any trigger that is set and reached fires."""
 
     sources: int | None = Field(default=None, ge=2)
     """Number of finished summaries of the level below. Not used at level 1."""
@@ -146,9 +147,9 @@ class LevelSettings(Frozen):
     target_ratio: float = Field(gt=0, le=1)
     """Largest size of a summary, as a share of its sources' tokens. The model is asked for a little less."""
     max_tokens: int = Field(ge=16)
-    """Largest size of a summary of this level, in tokens. It never has more than its source."""
+    """Largest size of a summary of this level, in tokens. A summary is never longer than its source."""
     min_tokens: int = Field(default=0, ge=0)
-    """Tokens that a summary may have whatever the ratio says, unless its source is shorter."""
+    """Tokens that a summary may always have, whatever the ratio says, unless its source is shorter."""
 
     @model_validator(mode="after")
     def _has_a_trigger(self) -> LevelSettings:
@@ -168,12 +169,12 @@ _LEVELS = (
 
 
 class TreeSettings(Frozen):
-    """The summary tree: when each level is made, how large its summaries may be, and what happens to failures."""
+    """The summary tree: when each level is written, how large its summaries may be, and how failures are handled."""
 
     enabled: bool = True
-    """Make summaries at all. Off: the transcript, search and recent messages still work."""
+    """Write summaries at all. Off: the transcript, search and recent messages still work."""
     background: bool = True
-    """Make summaries and vectors in a background thread as their triggers fire. Off: only `flush()` does."""
+    """Write summaries and vectors in a background thread as their triggers fire. Off: only `flush()` writes them."""
     levels: tuple[LevelSettings, ...] = Field(default=_LEVELS, min_length=1)
     """Level 1, 2, 3, and as many more as you want; of 1 to 3, those that are not named are as by default. Above them
     each is as the last one, by number and tokens of the level below; there is no top."""
@@ -186,14 +187,14 @@ class TreeSettings(Frozen):
     lease_seconds: float = Field(default=300.0, gt=0)
     """Seconds that a worker may take over one summary before another worker picks it up."""
     idle_seconds: float | None = Field(default=None, gt=0)
-    """A pause of so many seconds ends a level-1 chunk of two or more messages, whatever the triggers say. `None`: no
-    pause does."""
+    """A pause of this many seconds ends a level-1 chunk of two or more messages, whatever the triggers say. `None`:
+    pauses do not matter."""
     semantic_deduplication: bool = True
-    """Summarise near-duplicate messages once."""
+    """Summarise near-duplicate messages only once."""
     regenerate_on_edit: bool = False
-    """Make summaries anew when a message under them is edited. Off: they are marked as stale, and still used."""
+    """Rewrite summaries when a message under them is edited. Off: they are marked as stale, and still used."""
     embed_summaries: bool = True
-    """Put summaries into the vector index, beside the messages."""
+    """Put summaries into the vector index, along with the messages."""
 
     def level(self, number: int) -> LevelSettings:
         """The settings of level `number` (1 and up)."""

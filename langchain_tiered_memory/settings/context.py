@@ -10,10 +10,10 @@ from langchain_tiered_memory.settings.base import Frozen
 
 
 class ViewSettings(Frozen):
-    """A view of your own: what an agent sees besides goal, pins and the newest group."""
+    """Your own view: what an agent sees besides the goal, the pins and the newest group."""
 
     last_messages: int = Field(default=10, ge=1)
-    """Recent messages that remain after a condensation of the view; they grow from there to the hard limit."""
+    """How many recent messages a condensation of the view leaves. They grow from there to the hard limit."""
     levels: tuple[int, ...] | None = None
     """Summary levels that may stand for older history; `None` for all."""
 
@@ -33,7 +33,7 @@ def _views() -> dict[str, ViewSettings]:
 
 
 class SectionShares(Frozen):
-    """Caps, as shares of `max_tokens`, on what a section shows for its own sake. Unused room is passed on."""
+    """Limits, as shares of `max_tokens`, on what each section shows. Unused room is passed on."""
 
     user_queries: float = Field(default=0.05, ge=0, le=1)
     """Share of the budget for earlier user messages that the recent part no longer shows."""
@@ -46,42 +46,43 @@ class SectionShares(Frozen):
 
 
 class ContextSettings(Frozen):
-    """How a context is put together."""
+    """How a context is assembled."""
 
     max_tokens: int = Field(default=8000, ge=1)
-    """Token budget of one context if the call names none. A model with a smaller window gets less."""
+    """Token budget of a context, if the call gives none. A model with a smaller window gets less."""
     window_share: float | None = Field(default=None, gt=0, le=1)
-    """Each context stays below this share of a known window less its answer, whatever budget is named; its zone is
-    measured by the same. 0.7 keeps every request in the zone safe. `None`: all that leaves room for the answer."""
+    """Each context stays below this share of a known window minus room for the answer, whatever the budget. Zones are
+    measured by the same limit. 0.7 keeps every request in the zone safe. `None`: the whole window minus room for the
+    answer."""
     reserved_output_tokens: int = Field(default=4096, ge=0)
-    """Tokens kept free in a model's window for its answer, if the model does not tell its own maximum."""
+    """Tokens kept free in a model's window for its answer, if the model's own maximum is not known."""
     keep_recent_tokens: int = Field(default=2000, ge=0)
-    """Tokens of recent messages that remain after a condensation, up to a quarter of the budget. They grow from there
-    to the hard limit."""
+    """Tokens of recent messages that a condensation leaves, up to a quarter of the budget. They grow from there to the
+    hard limit."""
     keep_user_messages: int = Field(default=3, ge=1)
     """How many of the latest user messages are always shown; earlier ones for what tells nothing alone ("yes")."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
-    """Share of the budget that recall may take beside a `query` of the caller (default view)."""
+    """Share of the budget that recall may take if the caller passes a `query` (default view)."""
     talk_recall_share: float = Field(default=0.25, ge=0, le=1)
-    """Share of the budget that recall may take beside the user's last message: what it brings back is sent uncached at
-    every turn. A brief question that matches much may take twice that, within `recall_share`; small talk and long
+    """Share of the budget that recall may take for the user's last message. What it brings back is sent uncached at
+    every turn. A brief question with many matches may take twice that, within `recall_share`. Small talk and long
     messages take a twentieth."""
     cover_share: float = Field(default=0.17, ge=0, lt=1)
-    """The largest share of the budget for summaries of what is older; beside a `query` of the caller, or beside work on
-    files, 12 %."""
+    """The largest share of the budget for summaries of older messages. With a caller's `query`, and during work on files,
+    it is 12 %."""
     facts_share: float = Field(default=0.4, ge=0, lt=1)
-    """The largest share of the budget for the list of facts; beside a `query` of the caller 8 %, for recall brings the
-    others, and beside work on files 4 %. With more, views are condensed more often."""
+    """The largest share of the budget for the list of facts. With a caller's `query` it is 8 %, because recall brings
+    the others, and during work on files 4 %. If it is larger, views are condensed more often."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""
     selection_threshold_tokens: int = Field(default=2000, ge=0)
-    """With `older="selection"`: with fewer tokens left than this, the top level alone."""
+    """With `older="selection"`: if fewer tokens than this are left, only the top level is shown."""
     selection_share: float = Field(default=0.6, gt=0, le=1)
     """With `older="selection"`: share of the room for recent level-2 summaries."""
     shares: SectionShares = Field(default_factory=SectionShares)
-    """Of the budget, the most that each section takes."""
+    """The largest share of the budget for each section."""
     views: dict[str, ViewSettings] = Field(default_factory=_views)
-    """Your views by name, beside `default`, `recall` and `minimal`."""
+    """Your own views by name, in addition to `default`, `recall` and `minimal`."""
 
 
 class RecallSettings(Frozen):
@@ -91,11 +92,11 @@ class RecallSettings(Frozen):
     """Most hits that `search` takes into the ranking across levels: messages, summaries of level 1, of level 2 and so
     on. The last counts for every level above."""
     chroma_seconds: float = Field(default=5.0, gt=0)
-    """Longest wait, in seconds, for one answer of a Chroma server. A silent server costs it once. Until it answers
-    again, words answer at once and the server is asked in the background; `flush()` and `verify()` wait half a
-    second."""
+    """Longest wait, in seconds, for one answer of a Chroma server. A silent server costs this time once. Until it
+    answers again, search uses words at once, and the memory asks the server in the background. `flush()` and `verify()`
+    wait half a second."""
     chroma_documents: bool = False
-    """Keep the texts in Chroma too. Off, what is forgotten leaves no text there."""
+    """Keep the texts in Chroma too. Off: forgotten messages leave no text there."""
 
     def quota(self, level: int) -> int:
         """The quota of messages (level 0) or of summaries of a level."""
@@ -110,14 +111,14 @@ class RoomSettings(Frozen):
     """
 
     cached_price: float = Field(default=0.1, gt=0, le=1)
-    """Price of a cached token as a share of an uncached one. A tenth is what Anthropic and OpenAI's newest models take.
-    A model in `prices` that names its own is weighed by that."""
+    """Price of a cached token as a share of an uncached one. Anthropic's models and OpenAI's newest charge a tenth. A
+    model in `prices` that states its own price overrides this."""
     working_tokens: int = Field(default=5000, ge=0)
-    """Tokens that file work may fill beside a share of the room: what an agent has at hand is smaller in a small window
-    only where `extra_share` asks for it."""
+    """Tokens that work on files may fill in addition to a share of the room. An agent's working set gets smaller in a
+    small window only if `extra_share` demands it."""
     extra_share: float = Field(default=0.25, ge=0)
-    """How much dearer a turn may be than the cheapest, as a share of its price, for what is kept besides, until the
-    next condensation. 0 keeps no more than the least."""
+    """How much more a turn may cost than the cheapest one, as a share of its price, so that more stays in view until
+    the next condensation. 0 keeps only the minimum."""
     grows_to: Literal["limit", "cheapest"] = "cheapest"
-    """`limit`: a view grows as far as it may. `cheapest`: it grows only until turns cost `extra_share` more than at the
-    cheapest size; a history that would fit may then be condensed."""
+    """`limit`: a view grows as far as it can. `cheapest`: it grows only until turns cost `extra_share` more than at the
+    cheapest size, so a history that fits may still be condensed."""

@@ -14,7 +14,7 @@ Strategy: TypeAlias = Literal["compress_warm", "demote_unused", "archive_checkpo
 
 
 class GuardSettings(Frozen):
-    """How full a window may get before something is done, and what is pruned then.
+    """How full a window may get before the memory acts, and what it prunes then.
 
     `warning`, `danger` and `critical` are where the zones begin, as shares of the limit.
     """
@@ -28,9 +28,10 @@ class GuardSettings(Frozen):
     prune_to: float = Field(default=0.70, gt=0, le=1)
     """Size of a pruned context, as a share of the limit."""
     masks_outputs: bool = True
-    """Mask tool outputs before anything else leaves a view: those that a later one repeats or replaces, then giants."""
+    """Mask tool outputs before anything else leaves a view: first those that a later output repeats or replaces, then
+    giant ones."""
     window: int | None = Field(default=None, ge=64)
-    """The model's window in tokens, if its profile does not tell it, or tells it wrongly."""
+    """The model's window in tokens, if its profile lacks it or has it wrong."""
 
     @model_validator(mode="after")
     def _rising(self) -> GuardSettings:
@@ -41,18 +42,18 @@ class GuardSettings(Frozen):
 
 
 class CheckpointSettings(Frozen):
-    """When a run's state is saved by itself, and how long it is kept."""
+    """When a run's state is saved automatically, and how long it is kept."""
 
     enabled: bool = True
-    """Save checkpoints by themselves."""
+    """Save checkpoints automatically."""
     window_share: float = Field(default=0.80, gt=0, le=1)
     """Save when a view takes more than this share of the window."""
     tasks: int | None = Field(default=5, ge=1)
-    """Save after so many finished tasks."""
+    """Save after this many finished tasks."""
     seconds: float | None = Field(default=1800.0, gt=0)
-    """Save when the last checkpoint is older than so many seconds. This is noticed at the next request."""
+    """Save when the last checkpoint is older than this many seconds. The memory checks this at the next request."""
     operations: tuple[str, ...] = ("major_refactor", "large_merge")
-    """Operations that `Session.before()` takes for risky."""
+    """Operations that `Session.before()` treats as risky."""
     keep: int = Field(default=20, ge=1)
     """Newest checkpoints kept of a session, of each kind: named ones, milestones (a phase, so many tasks), danger
     (zones, risky operations), and those by the clock, by size and at the end of runs."""
@@ -73,14 +74,14 @@ _COMMON_FILE_TOOLS: dict[FileOperation, tuple[str, ...]] = {
 
 
 class FileSettings(Frozen):
-    """Which files a run touched: taken from its tool calls."""
+    """Which files a run touched, as read from its tool calls."""
 
     enabled: bool = True
     """Look for touched files in tool calls."""
     tools: dict[str, FileOperation] = Field(
         default_factory=lambda: {tool: what for what, tools in _COMMON_FILE_TOOLS.items() for tool in tools}
     )
-    """What a tool does, by its name in lower case."""
+    """What each tool does, by its name in lower case."""
     path_keys: tuple[str, ...] = (
         "file_path",
         "path",
@@ -120,7 +121,7 @@ class TierRule(Frozen):
     """What one tier may hold."""
 
     files: int = Field(ge=1)
-    """Most files in the tier, at any moment."""
+    """Most files that the tier ever holds."""
     seconds: float = Field(gt=0)
     """Seconds without an access after which a file goes to the next tier."""
     files_after_cleanup: int = Field(ge=0)
@@ -135,14 +136,14 @@ class TierRule(Frozen):
 
 
 class TierSettings(Frozen):
-    """The table by which the files of a run are kept: limits, times, order of eviction, what is done and when."""
+    """How the files of a run are kept: limits, times, the order of eviction, and what is done when."""
 
     hot: TierRule = Field(default_factory=lambda: TierRule(files=20, seconds=600.0, files_after_cleanup=10))
     """The tier of files as text."""
     warm: TierRule = Field(default_factory=lambda: TierRule(files=30, seconds=3600.0, files_after_cleanup=15))
     """The tier of compressed files that were used in the last hour."""
     eviction: Eviction = "least_recently_used"
-    """Which file leaves a full tier first. A pinned one never does."""
+    """Which file leaves a full tier first. A pinned file never leaves."""
     strategies: tuple[Strategy, ...] = ("compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete")
     """What an optimisation tries, in this order, until the tiers are below `optimise_share`."""
     collect_seconds: float = Field(default=300.0, gt=0)
@@ -150,13 +151,13 @@ class TierSettings(Frozen):
     optimise_seconds: float = Field(default=900.0, gt=0)
     """Seconds between two optimisations of the tiers."""
     optimise_share: float = Field(default=0.75, gt=0, le=1)
-    """Share of what hot and warm may hold together, from which an optimisation has something to do."""
+    """Share of the capacity of hot and warm together above which an optimisation starts to work."""
     alert_share: float = Field(default=0.80, gt=0, le=1)
-    """Share of the same, above which there is an alert and an early collection."""
+    """Share of the same capacity above which there is an alert and an early collection."""
     cleanup_share: float = Field(default=0.90, gt=0, le=1)
-    """Share of the same, above which the aggressive cleanup comes, if no strategy helped."""
+    """Share of the same capacity above which the aggressive cleanup runs, if no strategy helped."""
     archive_seconds: float = Field(default=3600.0, gt=0)
-    """Age in seconds after which a checkpoint is packed more densely."""
+    """Age in seconds after which a checkpoint is compressed further."""
     log_seconds: float = Field(default=600.0, gt=0)
     """Seconds between two lines of a run's figures in the log."""
     largest_bytes: int = Field(default=2_000_000, ge=1)

@@ -186,8 +186,8 @@ class Database(forks.AtFork):
         if missing and self.read_only:
             msg = (
                 f"{self.label} has schema {len(STEPS) - missing}, this version of langchain-tiered-memory needs "
-                f"{len(STEPS)}, and it was opened for reading alone: open it once without read_only where it may be "
-                "written to, which brings it up to date"
+                f"{len(STEPS)}, and it was opened read-only: open it once without read_only, where it can be written, "
+                "to upgrade it"
             )
             raise OlderSchemaError(msg)
         if missing:
@@ -231,7 +231,7 @@ class Database(forks.AtFork):
         if became == "aborted":
             raise error
         if became == "unknown":
-            msg = f"{error} It broke during a commit: whether this call was written is not known. It may be made again"
+            msg = f"{error} It broke during a commit: whether this call was written is not known. You can repeat it"
             raise OutcomeUnknownError(msg) from error
 
     @contextmanager

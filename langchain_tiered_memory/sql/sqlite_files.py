@@ -139,7 +139,7 @@ class SqliteFile:
             self._key.ask_again()
             with suppress(self.driver.Error), closing(self._connect(self._uri())) as connection:
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-                msg = f"{self._label} was given a new key by somebody else: try again"
+                msg = f"{self._label} was given a new key by another process: try again"
                 return StorageConflictError(msg)
         return refused or storage_error(error, self._label)
 
@@ -233,7 +233,7 @@ class SqliteFile:
 
     def changed(self) -> StorageConflictError:
         """The error for a read during which somebody wrote."""
-        msg = f"{self._label} was written to by somebody else while it was read: try again"
+        msg = f"{self._label} was written to by another process while it was read: try again"
         return StorageConflictError(msg)
 
     def _is_in_use(self) -> bool:

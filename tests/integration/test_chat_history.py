@@ -314,7 +314,7 @@ def test_content_blocks_are_one_message_of_the_user(call_style: CallStyle) -> No
 def test_an_input_that_names_no_message_is_an_error_that_says_which_keys_there_are() -> None:
     with open_memory() as memory:
         chat = with_tiered_history(numbered(), memory)
-        with pytest.raises(InvalidInputError, match="nothing that somebody said"):
+        with pytest.raises(InvalidInputError, match="cannot be read as a message"):
             chat.invoke(42, config())
         with pytest.raises(InvalidInputError, match=r"the chain's inputs are 'animal', 'call_style'"):
             chat.invoke({"animal": "cat", "call_style": "red"}, config())

@@ -180,7 +180,7 @@ def test_a_download_is_announced_and_its_failure_leaves_search_lexical(
         assert resolve_embeddings("auto") is None
     messages = [record.message for record in caplog.records]
     assert "fetching" in messages[0]
-    assert "could not be fetched" in messages[-1]
+    assert "could not be downloaded" in messages[-1]
     with pytest.raises(SettingsError, match=module.DIRECTORY_VARIABLE):
         fetch_minilm()
 

@@ -203,7 +203,7 @@ def test_where_a_plan_is_not_known_any_more_the_page_says_so_and_shows_nothing_i
         (tmp_path / "page.html").write_text(memory.session(SESSION).page(), encoding="utf-8")
     with Opened(browser, tmp_path / "page.html", f"calls/{max(got)}") as opened:
         assert f"№ {max(got)}" in opened.page.inner_text("#call-title")
-        assert "its plan is not known any more" in opened.page.inner_text(".call")
+        assert "its plan is no longer known" in opened.page.inner_text(".call")
         assert opened.page.locator(".call .legend, .call details").count() == 0
 
 

@@ -171,7 +171,7 @@ def test_a_read_during_which_somebody_wrote_is_made_again(tmp_path: Path) -> Non
                 rounds.append(found)
             return found
 
-        with pytest.raises(StorageBusyError, match="somebody else while it was read"):
+        with pytest.raises(StorageBusyError, match="another process while it was read"):
             look()
         assert look() == 42
 

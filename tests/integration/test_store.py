@@ -427,7 +427,9 @@ def test_a_namespace_or_a_list_of_fields_is_never_one_string_and_a_call_never_so
         lambda: store.batch(GetOp(DOCS, "k")),  # type: ignore[arg-type]
         lambda: store.batch([None]),  # type: ignore[list-item]
     ):
-        with pytest.raises((InvalidInputError, InvalidNamespaceError), match=r"tuple of labels|a list|call of a store"):
+        with pytest.raises(
+            (InvalidInputError, InvalidNamespaceError), match=r"tuple of labels|a list|operation of a store"
+        ):
             call()
     assert store.list_namespaces() == []
 

@@ -192,17 +192,17 @@ def test_setup_asks_fetches_checks_and_then_has_nothing_to_do(
     offer(monkeypatch, *site)
     declined = CliRunner().invoke(app, ["setup"], input="n\n")
     assert declined.exit_code == 1
-    assert "nothing was fetched" in declined.output
+    assert "nothing was downloaded" in declined.output
     assert list(bare.rglob("*.onnx")) == []
     agreed = CliRunner().invoke(app, ["setup", "--yes"], catch_exceptions=False)
     assert agreed.exit_code == 0
-    assert agreed.stdout.count("fetched and checked") == 3
+    assert agreed.stdout.count("downloaded and checked") == 3
     folder = embeddings.find_minilm()
     assert folder is not None
     assert {path.name for path in folder.iterdir()} == set(MODEL_FILES), "nothing else comes out of the archive"
     assert token_counters.encoding_file("o200k_base") is not None
     assert not list(bare.rglob("evil"))
-    assert "nothing to fetch" in CliRunner().invoke(app, ["setup"]).stdout
+    assert "nothing to download" in CliRunner().invoke(app, ["setup"]).stdout
 
 
 def test_a_download_that_is_not_the_file_leaves_nothing_behind(
@@ -211,14 +211,14 @@ def test_a_download_that_is_not_the_file_leaves_nothing_behind(
     offer(monkeypatch, *site)
     (site[1] / "onnx.tar.gz").write_bytes(archive_of(MODEL_FILES[:2]))
     assert run(["setup", "--yes"]) == 2
-    assert "not the file that was expected" in capsys.readouterr().err
+    assert "not the expected file" in capsys.readouterr().err
     assert embeddings.find_minilm() is None
     assert [path for path in bare.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "could not be fetched"), (b"no archive", "could not be put"), (archive_of(("a",)), "has no b")],
+    [(None, "could not be downloaded"), (b"no archive", "could not be put"), (archive_of(("a",)), "has no b")],
 )
 def test_what_goes_wrong_with_a_download_is_one_sentence(
     content: bytes | None, said: str, site: tuple[str, Path], tmp_path: Path

@@ -160,7 +160,7 @@ def test_a_memory_that_something_copies_along_stays_the_same_one(memory: TieredM
     assert copied["memory"] is memory
     copied["session"].add_messages([HumanMessage("said to the copy")])
     assert [one.text for one in memory.session("s").messages()] == ["said to the copy"]
-    with pytest.raises(InvalidInputError, match="open it anew"):
+    with pytest.raises(InvalidInputError, match="open it again"):
         pickle.dumps(memory)
 
 

@@ -186,7 +186,7 @@ def running_config() -> RunnableConfig:
     try:
         return get_config()
     except RuntimeError as error:
-        msg = "the middleware was called outside of a graph: hand it to create_agent(middleware=[...])"
+        msg = "the middleware was called outside of a graph: pass it to create_agent(middleware=[...])"
         raise InvalidInputError(msg) from error
 
 

@@ -85,7 +85,7 @@ def with_tiered_history(
     """
     check_known_view("with_tiered_history", memory, view, more=HISTORY_VIEWS)
     if history_messages_key is not None and input_messages_key is None:
-        msg = "history_messages_key needs input_messages_key: which part of the input does the user say?"
+        msg = "history_messages_key needs input_messages_key: which key of the input holds the user's message?"
         raise InvalidInputError(msg)
     asked: dict[str, Any] = {"max_tokens": max_tokens, "system": system, "tools": tools, "model": model}
     history_of = functools.partial(TurnHistory, memory, view=view, query=None, user=user, track=track, **asked)

@@ -42,7 +42,7 @@ def said(value: object) -> list[BaseMessage]:
         return [HumanMessage(_blocks(value))]
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [coerce(one) for one in value]
-    msg = f"a {type(value).__name__} is nothing that somebody said: give a string, a message, or a list of messages"
+    msg = f"a {type(value).__name__} cannot be read as a message: give a string, a message, or a list of messages"
     raise InvalidInputError(msg)
 
 

@@ -44,8 +44,8 @@ function standing(entry, call) {
   const { view, track, seq } = call;
   if (entry.seq >= seq) return ["left", "It came after this call."];
   if (!view) {
-    if (entry.track === track) return ["place", "No summary stood in this view: every message of the track stood word for word."];
-    return ["left", `It is on the track ${entry.track}, and no summary stood in this view.`];
+    if (entry.track === track) return ["place", "This view had no summary: it showed every message of the track word for word."];
+    return ["left", `It is on the track ${entry.track}, and this view had no summary.`];
   }
   const above = chain(entry);
   const told = above.map((id) => stretchOf(view).get(id)).find((one) => one);
@@ -53,11 +53,11 @@ function standing(entry, call) {
   const inPlace = own && (view.kept_groups.includes(entry.group)
     || (entry.seq >= view.whole_from && !view.left_groups.includes(entry.group)));
   if (inPlace && !told) {
-    return view.cut.includes(entry.seq) ? ["cut", "It stood there by its beginning and end: a long tool output."]
-      : ["place", "It stood there word for word."];
+    return view.cut.includes(entry.seq) ? ["cut", "The view showed its beginning and end: it is a long tool output."]
+      : ["place", "The view showed it word for word."];
   }
-  if (own && view.kept_groups.includes(entry.group)) return ["place", "It stood there word for word, and a summary tells of it besides."];
-  if (view.quoted.includes(entry.seq)) return ["quoted", "It was quoted as far as the room of the quotes went."];
+  if (own && view.kept_groups.includes(entry.group)) return ["place", "The view showed it word for word, and a summary mentions it too."];
+  if (view.quoted.includes(entry.seq)) return ["quoted", "It was quoted as far as the quotes had room."];
   if (told) {
     const id = told.summary_ids.find((one) => above.includes(one));
     return [told.shown, ["It was told ", SHOWN[told.shown][0], ": ", summaryLink(id, `summary ${short(id)}`), "."]];
@@ -66,7 +66,7 @@ function standing(entry, call) {
   if (gap && own) return ["untold", `A line named it and nothing told of it: ${gap.reason}.`];
   if (own && view.left_groups.includes(entry.group)) return ["left", leftReason(entry, call)];
   if (!own) return ["left", `It is on the track ${entry.track}, and no summary of this view stood for it.`];
-  return ["unknown", "What is kept does not tell: a summary that stood for it may have been removed or made anew since."];
+  return ["unknown", "This cannot be told any more: a summary that stood for it may have been removed or rewritten since."];
 }
 
 function leftReason(entry, call) {
@@ -116,8 +116,8 @@ function callView() {
   state.place = Infinity;
   draw();
   const box = h("section", { class: "view" }, heading("What the model saw"),
-    h("p", { class: "lead" }, "Each message of the assistant is a call. Choose one to see what its context held, and ask of any message why it was there or not."),
-    data.contexts.length ? h("div", null, h("h3", null, "Contexts on this page"), h("p", { class: "soft" }, "Given when the page was made, word for word and with their accounts."), data.contexts.map(contextCard)) : null,
+    h("p", { class: "lead" }, "Each of the assistant's messages is a call. Choose one to see what its context held, and ask why any message was there or not."),
+    data.contexts.length ? h("div", null, h("h3", null, "Contexts on this page"), h("p", { class: "soft" }, "These were passed in when the page was made. They are word for word, with their accounts."), data.contexts.map(contextCard)) : null,
     h("div", { class: "line bar" }, data.tracks.length > 1 ? field("Track", tracks) : null, field("Call", number), back, forth), title, result);
   const open = (seq) => {
     const entry = data.bySeq.get(Number(seq));
@@ -151,7 +151,7 @@ function callReport(call) {
     saved.length ? h("p", null, "A checkpoint kept the messages of the view at this call: ",
       saved.map((one, at) => [at ? ", " : "", link(one.reasons.join(", ").replaceAll("_", " "), `checkpoints/${one.id}`)]), ".") : null,
     askWhy(call),
-    view && view.stretches.length ? later(`How older messages were told: ${plural(view.stretches.length, "piece")}`, () => stretchTable(view)) : null,
+    view && view.stretches.length ? later(`How older messages were summarised: ${plural(view.stretches.length, "piece")}`, () => stretchTable(view)) : null,
     view && view.text ? later("The text that stood for older messages", () => prose(view.text)) : null,
     view && view.facts ? later("The list of facts", () => prose(view.facts)) : null,
     view && view.files ? later("The list of files", () => prose(view.files)) : null,
@@ -162,10 +162,10 @@ function callReport(call) {
 
 function exactness({ decision, next, undone, index, lost }) {
   const beside = " What each request adds is not kept: system prompt, tools, what recall found, goal and pins of that moment.";
-  if (!decision && !next) return `No decision about this track's view is kept: nothing was condensed, and every message stood word for word.${beside}`;
-  if (lost) return "The view was changed, and its plan is not known any more: a message that it may speak of was forgotten, or another version wrote it. What stood in this call cannot be told.";
-  if (!decision) return `This is what the first decision that is kept, at message ${count(next.last_seq)}, found.${beside}`;
-  const at = undone ? `The decision at message ${count(decision.last_seq)} was undone: this is the view as it stood before.`
+  if (!decision && !next) return `There is no decision about this track's view: nothing was condensed, and every message was shown word for word.${beside}`;
+  if (lost) return "The view was changed, and its plan is no longer known: a message that it may mention was forgotten, or another version wrote it. So the page cannot say what this call showed.";
+  if (!decision) return `This is what the first stored decision, at message ${count(next.last_seq)}, found.${beside}`;
+  const at = undone ? `The decision at message ${count(decision.last_seq)} was undone: this is the view before it.`
     : `This is the view as decided at message ${count(decision.last_seq)}.`;
   const until = !next ? " It is the last decision: a pin, an edit or a removal since may have changed the view."
     : next.before === index ? " The next decision found it unchanged, so which messages and summaries stood here, and in which form, is exact; the words of a summary shown whole are today's."
@@ -212,7 +212,7 @@ function askWhy(call) {
   const form = h("form", { class: "line", onsubmit: (event) => {
     event.preventDefault();
     const entry = data.bySeq.get(Number(asked.value));
-    if (!entry) { answer.replaceChildren(note("There is no message of that number.")); return; }
+    if (!entry) { answer.replaceChildren(note("There is no message with that number.")); return; }
     const [key, why] = standing(entry, call);
     const pinned = entry.pinned && key !== "place" ? " It is pinned now: from then on each context quoted it." : "";
     const recall = key === "place" || entry.seq >= call.seq ? "" : " Recall may have quoted it besides: what it found is not kept.";

@@ -88,8 +88,8 @@ function decisionsView() {
   const open = (id) => openNode(host, "outcome", id);
   const box = h("section", { class: "view" }, heading("Condensations"),
     h("p", { class: "lead" }, data.outcomes.length
-      ? "What was decided about the view, newest first. A condensation changes what a model is shown, never the transcript."
-      : "No decision about a view is kept: nothing was condensed yet."), host);
+      ? "Decisions about the view, newest first. A condensation changes what a model is shown, never the transcript."
+      : "There are no decisions yet: nothing was condensed."), host);
   return { box, open };
 }
 

@@ -36,7 +36,7 @@ function factsView() {
     field("Search", query), field("Kind", kind), field("Show", standing));
   const cut = data.facts.length >= data.facts_cut ? note(`These are the ${count(data.facts_cut)} weightiest.`) : null;
   const box = h("section", { class: "view" }, heading("Facts"),
-    h("p", { class: "lead" }, "Statements with the messages that say them. A correction takes the place of what it corrects."),
+    h("p", { class: "lead" }, "Statements with the messages that make them. A correction replaces what it corrects."),
     cut, form, status, list.host);
   search();
   return { box };

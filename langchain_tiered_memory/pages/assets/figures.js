@@ -53,8 +53,8 @@ function windowView() {
   const all = windowPoints();
   const known = all.filter((one) => one.limit);
   const limit = known.length ? known[known.length - 1].limit : null;
-  const intro = all.length ? "How full the window was at checkpoints and condensations. Calls between them left no figure."
-    : "Nothing is kept of how full the window was: no checkpoint was made, and nothing was condensed.";
+  const intro = all.length ? "How full the window was at checkpoints and condensations. Calls in between left no figure."
+    : "There are no figures of how full the window was: no checkpoint was saved, and nothing was condensed.";
   const columns = ["when", "at message", "#tokens", "#of the limit", "zone", "known from"];
   const rows = all.map((one) => [time(one.at), messageLink(one.seq), count(one.used), one.limit ? share(one.used / one.limit) : "",
     one.zone ? h("span", { class: `zone ${one.zone}` }, one.zone) : "", one.from]);
@@ -134,7 +134,7 @@ function filesView() {
   return { box: h("section", { class: "view" }, heading("Files"),
     h("p", { class: "lead" }, data.files.length ? `Files of the run in their tiers; hot and warm are ${share(data.tiers.utilisation)} full.${packed}` : "No file is kept in tiers."),
     data.last_run ? lastRun(data.last_run) : null, tiers,
-    data.touched.length ? [h("h3", null, "Touched by tool calls"), table("Touched by tool calls, the latest first", ["file", "operation", "tool", "#turn", "message"],
+    data.touched.length ? [h("h3", null, "Touched by tool calls"), table("Touched by tool calls, latest first", ["file", "operation", "tool", "#turn", "message"],
       data.touched.map((one) => [h("code", null, words(one.path)), one.operation, words(one.tool), count(one.turn), messageLink(one.seq)]))] : null) };
 }
 
@@ -153,13 +153,13 @@ function costView() {
     plural(one.spent.input_tokens + one.spent.output_tokens, "token"), count(one.saved_tokens_per_call), count(one.calls_since), count(one.saved_tokens),
     one.breaks_even_after === null ? "never" : one.paid ? "paid" : `after ${plural(Math.ceil(one.breaks_even_after), "call")}`]);
   return { box: h("section", { class: "view" }, heading("Cost"),
-    h("p", { class: "lead" }, "What condensing cost, and how much smaller it made calls since."),
+    h("p", { class: "lead" }, "What condensing cost, and how many tokens later calls saved."),
     terms([
       ["Model calls", count(costs.spent.calls)],
       ["Tokens read", count(costs.spent.input_tokens)],
       ["Tokens written", count(costs.spent.output_tokens)],
       ["Spent", priced ? money(costs.spent_cost) : "no price is set"],
-      ["Tokens saved in calls since", count(costs.saved_tokens)],
+      ["Tokens saved in later calls", count(costs.saved_tokens)],
       ["Saved", priced && costs.saved_cost !== null ? money(costs.saved_cost) : null],
       ["Prompt caches restarted", count(costs.prefix_breaks)],
       ["Saved by each call over the whole history", metrics.saved_cost_per_call === null ? plural(metrics.tokens_saved, "token") : money(metrics.saved_cost_per_call)],

@@ -11,14 +11,14 @@ function liveTools(entry) {
 }
 
 const liveUndo = (one) => h("p", null, button("Undo this condensation", () => ask("Undo this condensation?",
-  ["The view shows again what it showed before. Summaries stay, and nothing is made anew. Only the last condensation of a view can be undone."],
+  ["The view shows again what it showed before. The summaries stay. Only the last condensation of a view can be undone."],
   "Undo", () => act({ verb: "undo", outcome: one.id }, "Undone."))));
 
 function liveRating(one) {
   const rated = (verdict, note) => act({ verb: "rate", summary: one.id, verdict, note }, "Noted.");
   const asked = (verdict, question) => button(`${verdict[0].toUpperCase()}${verdict.slice(1)} …`, () => {
     const note = h("textarea", { rows: 4, maxlength: 600, "aria-label": question });
-    ask(question, ["The summary is made again, and says so: by rules at once, by a model when its program next has the session.", note], "Make it again", () => rated(verdict, note.value));
+    ask(question, ["The summary will be rewritten: at once if rules wrote it, or when a program with the model next opens the session.", note], "Make it again", () => rated(verdict, note.value));
   }, { class: "quiet" });
   return h("p", { class: "line" }, h("span", { class: "soft" }, "This summary is"), button("Good", () => rated("good", ""), { class: "quiet" }),
     asked("wrong", "What is right?"), asked("incomplete", "What is missing?"));
@@ -26,7 +26,7 @@ function liveRating(one) {
 
 function confirmForget(entry) {
   ask(`Forget message № ${count(entry.seq)}?`, [
-    "It is removed for good, with every summary, fact, vector and index row that was made from it. This cannot be undone.",
+    "This removes it for good, with every summary, fact, vector and index row made from it. It cannot be undone.",
     prose(entry.text.slice(0, 300)),
   ], "Forget it", () => act({ verb: "forget", message: entry.id, track: entry.track }, "Forgotten."));
 }
@@ -69,7 +69,7 @@ function receipt(one) {
     ["Messages", count(one.entries)], ["Earlier wordings", count(one.revisions)], ["Summaries", count(one.summaries)],
     ["Facts", count(one.facts)], ["Index rows", count(one.passages)], ["Vectors", count(one.vectors)], ["When", time(one.at)],
   ]), one.may_remain.length ? h("div", null, h("p", null, "Bytes of it may remain in:"), h("ul", null, one.may_remain.map((place) => h("li", null, words(place)))))
-    : h("p", null, "Nothing of it remains where this memory keeps its data.")];
+    : h("p", null, "Nothing of it remains in this memory's data.")];
 }
 
 async function get(after) {
@@ -113,10 +113,10 @@ function follow(stamp) {
     busy = true;
     try {
       do { again = false; await goOn(); } while (again);
-    } catch (error) { byId("live").textContent = `What is new could not be read: ${error.message}`; }
+    } catch (error) { byId("live").textContent = `New messages could not be read: ${error.message}`; }
     busy = false;
   };
-  source.addEventListener("open", () => { byId("live").textContent = "Live: new messages appear by themselves."; });
+  source.addEventListener("open", () => { byId("live").textContent = "Live: new messages appear automatically."; });
   source.addEventListener("changed", catchUp);
-  source.addEventListener("error", () => { byId("live").textContent = "The server does not answer; this page shows what it told last."; });
+  source.addEventListener("error", () => { byId("live").textContent = "The server does not answer. This page shows its last state."; });
 }

@@ -95,7 +95,7 @@ function messagesView() {
     }
     const at = data.entries.findIndex((one) => one.seq >= seq);
     const there = at >= 0 && data.entries[at].seq === seq;
-    if (!there) status.textContent = `There is no message № ${count(seq)}: it never was, or it was forgotten.`;
+    if (!there) status.textContent = `There is no message № ${count(seq)}: it never existed, or it was forgotten.`;
     if (at >= 0) list.reveal(at);
   };
   // After the content changed: what is new comes behind, unless something in between is gone or is another.

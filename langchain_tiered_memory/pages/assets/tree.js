@@ -79,7 +79,7 @@ function summaryBody(one) {
       ["A person's note", one.verdict_note && words(one.verdict_note)],
     ]),
     mayChange && FINISHED.has(one.state) ? liveRating(one) : null,
-    below ? h("div", { class: "below" }, h("h3", null, `Made of ${plural(below.length, "summary")}`), below.map(summaryNode)) : null,
+    below ? h("div", { class: "below" }, h("h3", null, `Made from ${plural(below.length, "summary")}`), below.map(summaryNode)) : null,
     originals ? later(`The ${plural(originals.length, "original message")}`,
       () => h("div", null, originals.map((entry) => messageCard(entry)))) : null);
 }
@@ -110,7 +110,7 @@ function treeView() {
   host.append(...tops.map(summaryNode));
   const box = h("section", { class: "view" }, heading("Summaries"),
     h("p", { class: "lead" }, tops.length
-      ? "Each layer stands for the one below it; the lowest is the messages. Open a summary to see what it was made of, down to the originals."
+      ? "Each layer stands for the layer below it. The lowest layer is the messages. Open a summary to see what it was made from, down to the original messages."
       : "No summary is finished yet."),
     tops.length ? strata({ onpick: pick }) : null, host,
     waiting.length ? h("div", null, h("h3", null, `${plural(waiting.length, "summary")} being made`), waiting.map(summaryNode)) : null,
