@@ -68,8 +68,8 @@ class ContextSettings(Frozen):
     every turn. A brief question with many matches may take twice that, within `recall_share`. Small talk and long
     messages take a twentieth."""
     cover_share: float = Field(default=0.17, ge=0, lt=1)
-    """The largest share of the budget for summaries of older messages. With a caller's `query`, and during work on files,
-    it is 12 %."""
+    """The largest share of the budget for summaries of older messages. With a caller's `query`, and during work on
+    files, it is 12 %."""
     facts_share: float = Field(default=0.4, ge=0, lt=1)
     """The largest share of the budget for the list of facts. With a caller's `query` it is 8 %, because recall brings
     the others, and during work on files 4 %. If it is larger, views are condensed more often."""
