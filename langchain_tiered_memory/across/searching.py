@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.messages.quoting import LEAST_TOKENS
-from langchain_tiered_memory.recall.filling import LONG_SHARE, Offer, PassageOffer, fill
+from langchain_tiered_memory.recall.filling import LONG_SHARE, Offer, PassageOffer, fill, wording_of
 from langchain_tiered_memory.recall.finding import APART, asked, find, hit_of
 from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.text.terms import analyse
@@ -68,9 +68,9 @@ def _best(
         entry = found.entries.get(one.sequence)
         if len(hits) == k:
             break
-        if entry is None or entry.text in seen or repeats(entry.text, terms):
+        if entry is None or wording_of(entry) in seen or repeats(entry.text, terms):
             continue
-        seen.add(entry.text)
+        seen.add(wording_of(entry))
         session_id, score = refs[one.sequence // APART].session_id, one.score / (top or 1.0)
         hits.append(hit_of(one, entry, found.passages[one.sequence], score=score, session_id=session_id))
     return hits

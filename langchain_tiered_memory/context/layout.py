@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.messages.content_blocks import compacts, with_described_media
+from langchain_tiered_memory.messages.message_repairs import without_reasoning
 from langchain_tiered_memory.messages.quoting import message_or_stand_in, pointer_to, with_shorter_calls
 from langchain_tiered_memory.text.truncation import shorten_message
 from langchain_tiered_memory.types.outcomes import CUTTING_STEPS, FailureReason, OutcomeKind, StepKind, Zone
@@ -89,7 +90,8 @@ def shortened(
 
     Where who reads it has a tool that `expands`, the line says how to get at it.
 
-    Media that there is no room for are described in a line, arguments of calls shortened.
+    Media that there is no room for are described in a line, arguments of calls shortened. Reasoning, of which nobody
+    takes a part, leaves before the words do.
     """
     if entry.tokens <= max_tokens:
         return shown(entry, part=part)
@@ -103,6 +105,8 @@ def shortened(
     if framing(message) > max_tokens and entry.calls:
         excess = framing(message) - max_tokens
         message = with_shorter_calls(message, excess_tokens=excess, count=count, pointer=pointer)
+    if framing(message) > max_tokens:
+        message = without_reasoning(message)
     message = with_described_media(message, fits=lambda one: framing(one) <= max_tokens)
     room = max(0, max_tokens - framing(message))
     cut = shorten_message(message, max_tokens=room, count=count, pointer=pointer)

@@ -40,6 +40,8 @@ class RecallBudget:
     """Of the budget, at most, though more room may be left: what is said next needs it. `None`: nothing was said."""
     answers: float = 0.0
     """Of the budget, what answers it: so much is given wherever a share is less."""
+    free: float = 0.0
+    """Of the budget, what all that answers it takes: so much is given where room is left, and none is set aside."""
     leaves_what_stands: bool = False
     """Whether what was recalled for earlier messages gives way to nothing that is recalled for this one."""
     stands: bool = True
@@ -114,7 +116,8 @@ def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, total
 
     whole = min(settings.recall_share, settings.talk_recall_share)
     room = max(NUMBERS.small_share, NUMBERS.answers_tokens / max(total, 1))
-    answering = min(share_of(tokens_of(found, judged.answers, most_each=NUMBERS.answers_tokens)), room, whole)
+    answers = share_of(tokens_of(found, judged.answers, most_each=NUMBERS.answers_tokens))
+    answering = min(answers, room, whole)
     matching = tokens_of(found, (one.sequence for one in judged.worth_quoting()))
     share = 0.0 if judged.asks == "nothing" else min(whole, NUMBERS.small_share)
     if judged.asks == "a question" and not judged.goes_on:
@@ -123,7 +126,11 @@ def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, total
     wanted = share_of(matching + settings.shares.level_1_summaries * total) if matching else 0.0
     share = max(min(share, wanted), answering)
     return RecallBudget(
-        share=share, answers=answering, leaves_what_stands=share < whole, stands=judged.asks == "a question"
+        share=share,
+        answers=answering,
+        free=min(answers, NUMBERS.asked_times * whole, settings.recall_share),
+        leaves_what_stands=share < whole,
+        stands=judged.asks == "a question",
     )
 
 

@@ -24,6 +24,7 @@ from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.context.sections.rendering import as_standing, render_sections
 from langchain_tiered_memory.messages.quoting import pointer_to
 from langchain_tiered_memory.models.traces import traced
+from langchain_tiered_memory.recall.filling import wording_of
 from langchain_tiered_memory.recall.recall import Recalled, recall
 from langchain_tiered_memory.recall.search import find_summaries
 from langchain_tiered_memory.summaries.marks import RULES
@@ -84,18 +85,22 @@ def recalling(shown: Packing) -> Recalling:
     asked = (inputs.query, last.seq if last is not None else 0)
     key = (inputs.ref.epoch, inputs.elsewhere, *asked, policy.figures, inputs.sections.version)
     own, said = room, inputs.recall_budget
-    most = round((said.share or 0.0) * (policy.total - policy.fixed)) + policy.sections + framing
+    most, free = (
+        round(share * (policy.total - policy.fixed)) + policy.sections + framing
+        for share in (said.share or 0.0, said.free)
+    )
     in_loop = "loop" in inputs.mode
     if in_loop:
         kept: Recalling | None = cache.recalled(inputs.ref.key, inputs.name, key)
         if kept is not None and kept.standing == standing and kept.tokens <= room:
             return kept
-        # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
-        own = min(room, max(policy.recall, most) if said.is_late else policy.recall)
+        # What the loop will say needs what the split leaves it: recall goes back to its own room when that is needed.
+        own = max(policy.recall, most if said.is_late else 0, free if kept is None else 0)
+        own = min(room, own)
     elif said.share is not None:  # what is said next needs the rest
         stands = sum(one.tokens for one in standing)
         leaves_all = said.leaves_what_stands and stands <= room
-        own = min(room - stands if leaves_all else room, most)
+        own = min(room - stands if leaves_all else room, max(most, free))  # what answers is not withheld
     sections = render_sections(inputs, shown.pieces, room=own - framing)
     found, summaries = Recalled(), tuple[Summary, ...]()
     if inputs.mode.looks_up and "semantic_results" not in inputs.sections.replaced:
@@ -220,7 +225,7 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
             room=room,
             code_room=policy.code if is_default else policy.recall // 2,
             shown=frozenset(in_view) | inputs.off,
-            shown_texts=frozenset(entry.text for piece in shown.pieces for entry in piece.whole_entries),
+            shown_texts=frozenset(wording_of(entry) for piece in shown.pieces for entry in piece.whole_entries),
             summaries=summaries,
             filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
             said_at=said if is_default else None,

@@ -13,8 +13,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from langchain_tiered_memory.models.message_counting import MESSAGE_TOKENS
+from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.summaries.writers.ranking import greets
 from langchain_tiered_memory.text.sentences import ASKS, pieces
+from langchain_tiered_memory.text.similarity import wording
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -81,8 +84,12 @@ Chosen: TypeAlias = "dict[int, tuple[int, ...] | None]"
 
 
 def price(entry: Entry) -> int:
-    """Tokens of an entry as one quote, from the count that was made when it came in."""
-    return max(entry.tokens - _FRAMING_BEYOND_A_QUOTE - (_NAME_BEYOND_A_QUOTE if entry.name else 0), 1)
+    """Tokens of an entry as one quote, from the count that was made when it came in.
+
+    Pictures and thoughts count with a message and are not quoted, and no text has more tokens than bytes.
+    """
+    framing = _FRAMING_BEYOND_A_QUOTE + (_NAME_BEYOND_A_QUOTE if entry.name else 0)
+    return max(min(entry.tokens, len(entry.text.encode()) + MESSAGE_TOKENS) - framing, 1)
 
 
 def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int, int] | None = None) -> Chosen:
@@ -197,6 +204,11 @@ def _other_half(found: Found, seq: int, hidden: Collection[int]) -> int | None:
     return beside if asks or other.text.rstrip().endswith(ASKS) else None
 
 
+def wording_of(entry: Entry) -> str:
+    """By what two messages say the same: of code and tool output each character counts."""
+    return entry.text if _is_code(entry) else wording(entry.text)
+
+
 def is_small_talk(entry: Entry) -> bool:
     """Whether all sentences of a message only greet, thank, agree or react."""
     said = () if _is_code(entry) or len(entry.text) > _LONGEST_TALK else pieces(entry.text)
@@ -209,17 +221,22 @@ def only_asks(text: str) -> bool:
     return bool(said) and all(piece.text.rstrip().endswith(ASKS) for piece in said)
 
 
+def asks_again(entry: Entry, terms: frozenset[str]) -> bool:
+    """Whether a message asks what has these `terms`, or only asks otherwise, as a user does: no answer either way."""
+    return repeats(entry.text, terms) or (entry.role == "user" and only_asks(entry.text))
+
+
 def _is_code(entry: Entry) -> bool:
     """Whether an entry is code or tool output, which has a room of its own."""
     return entry.role == "tool" or entry.kind in ("code", "tool_output") or "```" in entry.text
 
 
 def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], *, code_room: int) -> list[Offer]:
-    """What is ranked, `best` before all else: of code that its room does not hold these alone, cut."""
+    """What is ranked, `best` before all else, in the room of code too: what that does not hold is cut, or left out."""
     offers: list[Offer] = []
     places = {seq: place for place, seq in enumerate(best)}
     code = 0
-    for one in ranked:
+    for one in sorted(ranked, key=lambda one: places.get(one.sequence, len(places))):
         entry = found.entries[one.sequence]
         tokens, is_cut = price(entry), False
         if _is_code(entry) and entry.role != "user":
@@ -245,7 +262,7 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], 
                 sitting=found.sittings[one.sequence],
                 passages=pieces if len(pieces) > 1 else (),
                 place=places.get(one.sequence),
-                only_passages=is_cut,
+                only_passages=is_cut and len(pieces) > 1,
             )
         )
     return offers

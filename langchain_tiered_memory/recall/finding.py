@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
+from langchain_tiered_memory.recall.filling import asks_again, wording_of
 from langchain_tiered_memory.recall.fusion import idf_of
 from langchain_tiered_memory.recall.indexing import brought_up, is_left_alone, queue_lost, report_outage, usable_index
-from langchain_tiered_memory.recall.questions import Stretch, read_question, repeats
+from langchain_tiered_memory.recall.questions import Stretch, read_question
 from langchain_tiered_memory.recall.ranking import Candidate, RankedEntry, rank
 from langchain_tiered_memory.summaries.rendering import is_new_sitting
 from langchain_tiered_memory.text.terms import analyse
@@ -212,10 +213,10 @@ def hit_of(one: RankedEntry, entry: Entry, passages: Sequence[Passage], *, score
 def _best_hits(
     runtime: Runtime, refs: Sequence[SessionRef], places: Sequence[int], *, count: int, asks: frozenset[str]
 ) -> dict[int, Entry]:
-    """The first of these entries that can be read, each text once, until `count` of them are no earlier askings."""
-    found: dict[tuple[str, str], tuple[int, Entry]] = {}
+    """The first of these entries that can be read, each wording once, until `count` of them are no earlier askings."""
+    found: dict[str, tuple[int, Entry]] = {}
     for start in range(0, len(places), max(count, 1)):
-        if sum(not repeats(text, asks) for _, text in found) >= count:
+        if sum(not asks_again(entry, asks) for _, entry in found.values()) >= count:
             break
         part = places[start : start + count]
         read: dict[int, Entry] = {}
@@ -224,7 +225,7 @@ def _best_hits(
             read |= {number * APART + one.seq: one for one in runtime.store.transcript.by_seq(refs[number], seqs)}
         for place in part:
             if place in read:
-                found.setdefault((read[place].role, read[place].text), (place, read[place]))
+                found.setdefault(wording_of(read[place]), (place, read[place]))
     return dict(found.values())
 
 

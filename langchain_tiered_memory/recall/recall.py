@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.message_text import notices_of
 from langchain_tiered_memory.messages.quoting import LEAST_TOKENS, pointer_to
-from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill, mended, offers_of
+from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill, mended, offers_of, wording_of
 from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.recall.worth import judge
 from langchain_tiered_memory.summaries.facts.listing import line_of
@@ -81,7 +81,7 @@ def recall(
         room: Tokens of the whole block, fence and headers included.
         code_room: The most that code and tool output may take of it.
         shown: `seq`s of entries that stand in the context already, or are the question itself.
-        shown_texts: What these say: it is not quoted from another entry either.
+        shown_texts: What these say (`wording_of`): it is not quoted from another entry either.
         summaries: Stand behind the quotes.
         filters: Which messages may be found.
         said_at: `seq` of the message that is the question, where it is what the user said last in a conversation that
@@ -97,7 +97,7 @@ def recall(
     found = find(runtime, ref, query, filters=filters, asked_at=said_at) if found is None else found
 
     def is_hidden(seq: int) -> bool:
-        return seq not in shown and found.entries[seq].text not in shown_texts
+        return seq not in shown and wording_of(found.entries[seq]) not in shown_texts
 
     judged = judge(found, is_hidden)
     ranked = judged.worth_quoting() if said_at is not None else judged.hidden

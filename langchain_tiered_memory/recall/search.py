@@ -11,6 +11,7 @@ import numpy as np
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import IndexUnavailableError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.models.traces import traced
+from langchain_tiered_memory.recall.filling import asks_again
 from langchain_tiered_memory.recall.finding import (
     CANDIDATES,
     asked,
@@ -23,7 +24,6 @@ from langchain_tiered_memory.recall.finding import (
 )
 from langchain_tiered_memory.recall.fusion import best_of_each
 from langchain_tiered_memory.recall.indexing import is_left_alone, report_outage
-from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.recall.ranking import WEIGHTS
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.records import Entry, Hit, SessionRef, Summary
@@ -139,7 +139,7 @@ def _messages(runtime: Runtime, ref: SessionRef, query: str, *, filters: SearchF
     for one in found.ranked:
         if one.sequence in found.hits and one.sequence in found.entries:
             # An earlier asking is no answer; one that says nothing else was ranked so already.
-            again = one.adds and repeats(found.entries[one.sequence].text, asked)
+            again = one.adds and asks_again(found.entries[one.sequence], asked)
             scores[one.sequence] = one.score * (1 - WEIGHTS.contentless if again else 1)
     allowed = sorted((one for one in found.ranked if one.sequence in scores), key=lambda one: -scores[one.sequence])
     best = max(scores.values(), default=1.0) or 1.0

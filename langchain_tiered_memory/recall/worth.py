@@ -16,8 +16,7 @@ from operator import gt
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.messages.message_text import notices_of
-from langchain_tiered_memory.recall.filling import POINTER_TOKENS, only_asks, price
-from langchain_tiered_memory.recall.questions import repeats
+from langchain_tiered_memory.recall.filling import POINTER_TOKENS, asks_again, only_asks, price, wording_of
 from langchain_tiered_memory.recall.ranking import TIME_TERMS, WEIGHTS
 from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
@@ -87,16 +86,16 @@ class Judged:
 
 def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     """Judge what was found; `is_hidden` tells whether the entry of a `seq` is out of sight."""
-    # Equal texts tell nothing more: the one that is ranked best stands for them. A host's notes tell nothing at all.
+    # The same words tell nothing more: those that are ranked best stand for them. A host's notes tell nothing at all.
     notes = notices_of(found.entries.values())
-    once: dict[tuple[str, str], RankedEntry] = {}
+    once: dict[str, RankedEntry] = {}
     shown: list[RankedEntry] = []
     for one in found.ranked:
         entry = found.entries.get(one.sequence)
         if entry is None or entry.seq in notes:
             continue
         if is_hidden(one.sequence):
-            once.setdefault((entry.role, entry.text), one)
+            once.setdefault(wording_of(entry), one)
         else:
             shown.append(one)
     hidden = tuple(once.values())
@@ -142,7 +141,8 @@ def _answers(found: Found, new: Sequence[RankedEntry], *, beside: Sequence[int])
     least = _shared_by_chance(found)
     sharing = [one for one in _not_by_habit(found, new, least, beside=beside) if any(map(gt, one.shared, least))]
     terms = frozenset[str]().union(*(one.terms for one in found.stretches))
-    again = {one.sequence for one in sharing if _asked_before(found, one.sequence, terms)}
+    # An earlier asking comes behind what answers.
+    again = {one.sequence for one in sharing if asks_again(found.entries[one.sequence], terms)}
     rows: list[_Row] = []
     for row in range(len(found.stretches)):
         best = max((one.shared[row] for one in sharing), default=0.0)
@@ -256,12 +256,6 @@ def _goes_on(found: Found, older: Sequence[RankedEntry], shown: Sequence[RankedE
 
     least = _shared_by_chance(found)
     return any(one.adds and any(map(gt, one.shared, least)) and matches(one) for one in shown)
-
-
-def _asked_before(found: Found, seq: int, terms: frozenset[str]) -> bool:
-    """Whether an entry is an earlier asking of the same: it comes behind what answers."""
-    entry = found.entries[seq]
-    return entry.role == "user" and repeats(entry.text, terms)
 
 
 def _asks(found: Found, new: Sequence[RankedEntry], rows: Sequence[_Row], *, said: Sequence[int]) -> Asks:

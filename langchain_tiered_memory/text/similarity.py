@@ -34,6 +34,14 @@ _NEGATION = re.compile(
 )
 
 
+_MARKS = ".,:;!\u2026\"'()[]`*\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u3002\uff01\u3001\uff0c"
+
+
+def wording(text: str) -> str:
+    """The words of a text, by which two say the same: in one case, without the marks around them but a question's."""
+    return " ".join(filter(None, (word.strip(_MARKS) for word in text.casefold().split())))
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     shingles: frozenset[int]

@@ -20,6 +20,7 @@ from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.supersession import standing
+from langchain_tiered_memory.text.similarity import wording
 from langchain_tiered_memory.text.terms import BM25_LENGTH_SHARE, BM25_SATURATION, analyse
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
@@ -345,7 +346,7 @@ def _told_once(facts: Iterable[Fact]) -> Iterator[Fact]:
     """Facts without those that say what one before them says, of the same speaker on the same track."""
     told = set[tuple[str, str, str, str, str]]()
     for fact in facts:
-        key = (fact.text.casefold(), fact.by, fact.speaker, fact.track, fact.status)
+        key = (wording(fact.text), fact.by, fact.speaker, fact.track, fact.status)
         if key not in told:
             told.add(key)
             yield fact
