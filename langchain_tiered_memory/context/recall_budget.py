@@ -41,7 +41,7 @@ class RecallBudget:
     answers: float = 0.0
     """Of the budget, what answers it: so much is given wherever a share is less."""
     free: float = 0.0
-    """Of the budget, what all that answers it takes: so much is given where room is left, and none is set aside."""
+    """Of the budget, what all that answers it takes, up to a question's share: given where room is left."""
     leaves_what_stands: bool = False
     """Whether what was recalled for earlier messages gives way to nothing that is recalled for this one."""
     stands: bool = True
@@ -128,7 +128,7 @@ def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, total
     return RecallBudget(
         share=share,
         answers=answering,
-        free=min(answers, NUMBERS.asked_times * whole, settings.recall_share),
+        free=min(answers, whole),
         leaves_what_stands=share < whole,
         stands=judged.asks == "a question",
     )
