@@ -362,7 +362,12 @@ _CHANGERS: dict[str, Fate | None] = {
     **dict.fromkeys(word_set("tee truncate"), "anew"),
     "touch": None,
 }
+_NAMES_FILES = frozenset({"--", "--ours", "--theirs"})
+"""With one of these, `git checkout` puts files into another state; else it mostly goes to a branch."""
+_STAGED = frozenset({"-S", "--staged"})
+"""With one of these, `git restore` leaves files as they are."""
 _TAKES_VALUE = {
+    "restore": frozenset({"-s", "--source"}),
     "head": frozenset({"-n", "-c"}),
     "tail": frozenset({"-n", "-c"}),
     "diff": frozenset({"-U", "-C", "-W"}),
@@ -472,8 +477,14 @@ def _named_by(words: Sequence[str]) -> Iterator[_Use]:
         else:
             arguments.append(word)
     name = words[0].rsplit("/", 1)[-1]
-    if name == "git" and arguments[:1] in (["mv"], ["rm"]):
-        name, *arguments = arguments
+    if name == "git":
+        name, *arguments = arguments or [""]
+        in_place = name == "restore" and _STAGED.isdisjoint(arguments)
+        if in_place or (name == "checkout" and not _NAMES_FILES.isdisjoint(arguments)):
+            files = arguments[arguments.index("--") + 1 :] if "--" in arguments else _without_options(name, arguments)
+            yield from ((file, "write", "edited", "") for file in files)
+        elif name not in {"mv", "rm"}:
+            return
     yield from _operands(name, arguments)
 
 

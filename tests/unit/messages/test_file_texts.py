@@ -111,6 +111,7 @@ def test_several_files_failed_reads_and_what_a_write_gave_are_no_reading() -> No
             [("notes/crane.md", "anew"), ("docs/crane.md", "gone"), ("docs", "gone")],
         ),
         ("mv docs/crane.md .", [("crane.md", "anew"), ("docs/crane.md", "gone")]),
+        ("git checkout --theirs crane.py", [("crane.py", "edited")]),
         ("cp a.md b.md notes", [("notes/a.md", "anew"), ("notes/b.md", "anew")]),
         ("echo log.txt >> log.txt", []),
         ("rm -rf build/out.txt", [("build/out.txt", "gone")]),
