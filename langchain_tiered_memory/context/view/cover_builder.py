@@ -251,10 +251,8 @@ def grown_cover(inputs: Inputs, previous: ViewPlan, *, border: int, cap: int) ->
     free = cap - tokens_of(previous.items, gap_tokens=parts.gap_tokens)
     new = inputs.runtime.store.tree.level_1_between(inputs.ref, after=previous.border, up_to=border)
     highest = _highest(inputs, inputs.library.add(new), after=previous.border, up_to=border)
-    fresh = [parts.choice(one) for one in highest]
-    if sum(choice.whole.tokens for choice in fresh) > free:
-        return None
-    return (*previous.items, *_best(parts, fresh, room=free))
+    fresh = [parts.whole(one) for one in highest]
+    return None if sum(node.tokens for node in fresh) > free else (*previous.items, *fresh)
 
 
 def selected_cover(inputs: Inputs, *, border: int, cap: int) -> tuple[CoverItem, ...]:
