@@ -77,14 +77,13 @@ def as_merged(text: str) -> str:
 def without_kept(text: str) -> str:
     """A summary without the points that must last, which are listed beside it; where it has no others, as it is.
 
-    A point is a bullet with what is indented below it. One with a note on its figures is listed nowhere, and stays, as
-    does one that only leads to those below it.
+    A point is a bullet with what is indented below it. One that only leads to those below it stays.
     """
     others: list[str] = []
     goes = False
     for line in text.splitlines() if is_kept(text) else ():
         if not line[:1].isspace() and BULLET.match(line):
-            goes = is_kept(line) and NOTE not in line and not line.rstrip().endswith(":")
+            goes = is_kept(line) and not line.rstrip().endswith(":")
         elif HEADING.match(line) or not line[:1].isspace():
             goes = False
         if line.strip() and not goes:

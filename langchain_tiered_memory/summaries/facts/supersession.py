@@ -31,6 +31,7 @@ from langchain_tiered_memory.summaries.facts.values import (
     supposes,
     unit_of,
 )
+from langchain_tiered_memory.summaries.marks import NOTED
 from langchain_tiered_memory.text.lexicon import COMMON
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import analyse
@@ -163,7 +164,10 @@ def superseded(
             known_now = {
                 id(old): old
                 for old in (*_sharing(new, about), *(() if new.about and not denies_by_name else recent))
-                if old.fact.id not in gone and old.fact.id not in joined
+                if old.fact.id not in gone
+                and old.fact.id not in joined
+                # What was joined says no more than the note that joins it, as of the same message.
+                and not (new.fact.id in joined and old.fact.joins and old.fact.seq == new.fact.seq)
             }
             gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known_now.values())))
         for word in new.about:
@@ -310,7 +314,7 @@ def _look(fact: Fact) -> _Looked:
         shape=shape_of(fact.value),
         unit=unit_of(fact.value),
         value=fact.value.casefold(),
-        stance=_stance(fact.text),
+        stance=_stance(NOTED.sub("", fact.text)),
     )
 
 

@@ -123,9 +123,9 @@ def labelled(text: str) -> str:
 
 
 def _stated(text: str) -> Iterator[tuple[str, Line]]:
-    """What the bullets and sentences of a summary state, without what no source has, each with its line.
+    """What the bullets and sentences of a summary state, each with its line; of tools' finds what lasts or ends.
 
-    Of tools' finds what must last, and what they finish.
+    What no source has is stated by none but a note that must last, which says so.
     """
     lead = ""
     for line in lines_of(text):
@@ -137,7 +137,8 @@ def _stated(text: str) -> Iterator[tuple[str, Line]]:
         if line.kind == "overview" and not line.bullet and not line.lasts:
             continue
         is_below = line.bullet[:1].isspace()
-        plain = "" if marks.NOTE in unmarked else unmarked.removeprefix(marks.TOOL_MARK).strip()
+        doubtful = marks.NOTE in unmarked and not line.lasts
+        plain = "" if doubtful else unmarked.removeprefix(marks.TOOL_MARK).strip()
         whole = f"{lead} {plain}" if is_below and lead else plain
         if not is_below:
             lead = plain if plain.endswith(":") else ""

@@ -52,6 +52,17 @@ def test_what_a_joined_note_replaced_stays_replaced() -> None:
     assert stands[now.id] == stands[other.id] == ("joined", joined.id)
 
 
+def test_a_note_said_shorter_stands_though_the_longer_one_takes_something_back() -> None:
+    was = note(2, "The therapist: Mondays at four")
+    long = note(7, "The therapist on Mondays: half past five, no longer at four", id="b" * 16, ends=(was.id[:8],))
+    (short,) = joining("- [instead of 1] [keep] Therapist on Mondays: half past five", [long])
+    for shorter in (short, replace(short, id="1" * 16), replace(short, id="f" * 16)):
+        stands = standing([was, long, shorter])
+        assert stands[shorter.id] == ("active", None)
+        assert stands[long.id] == ("joined", shorter.id)
+        assert stands[was.id][0] == "superseded"
+
+
 @pytest.mark.parametrize(
     "line",
     [

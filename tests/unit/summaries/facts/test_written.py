@@ -59,6 +59,11 @@ def test_a_name_that_was_said_elsewhere_takes_nothing_away() -> None:
     assert [one for one, *_ in of(text)] == ["Mia cannot bear nuts, nor can Leo."]
 
 
+def test_a_note_with_a_figure_that_nothing_explains_is_listed_and_says_so() -> None:
+    text = "- [keep] Ann's grandmother: ninety on 14 June [not in the source: 14]"
+    assert [one for one, *_ in of(text)] == ["Ann's grandmother: ninety on 14 June [not in the source: 14]"]
+
+
 def test_a_bullet_below_another_is_read_with_it() -> None:
     text = "- [keep] Ann's sister:\n  - [keep] Mia cannot bear nuts"
     assert [one for one, *_ in of(text)] == ["Ann's sister: Mia cannot bear nuts"]

@@ -147,7 +147,6 @@ def test_what_is_not_listed_beside_a_summary_is_its_other_points() -> None:
 @pytest.mark.parametrize(
     "stays",
     [
-        "- [keep] Ana's rent: 641 euros [not in the source: 641]",
         "They met. [keep] Ana's visa: until 3 May. They laughed.",
         "- [keep] Never delete these tables:\n  - users\n  - orders",
         "1. [keep] Ana's visa:\n   until 3 May, extendable twice",
