@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SETTLING = word_set(
     "decide decided decision agreed settled chose chosen pick picked booked approved promised instead now anymore new "
-    "since change changed move moved switch switched drop dropped replaced cancelled canceled void"
+    "since change changed move moved switch switched drop dropped replaced cancelled canceled"
 )
 """Words of what settles something, or changes it."""
 IN_WORDS = {
