@@ -37,6 +37,8 @@ class StrategySettings(Frozen):
     window: Literal["half", "last"] = "half"
     """`half`: drop the older half between the first and the recent messages. `last`: keep the first and the last
     few."""
+    drop_share: float = Field(default=0.5, gt=0, lt=1)
+    """With `half`: the share that is dropped at once."""
     keep_last: int = Field(default=9, ge=1)
     """With `last`: how many recent messages stay in addition to the first one, once there are more than `keep_last +
     1`."""

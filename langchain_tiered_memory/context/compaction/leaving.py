@@ -49,8 +49,6 @@ _LINE_TOKENS = 32
 """A line that names what was left out."""
 _REPEATS = 3
 """Times that a window is slid on, because the lines for what left take room themselves."""
-_HALF = 0.5
-"""Of the messages that may go, what the window `half` drops at once, as its name says."""
 
 
 def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
@@ -74,9 +72,9 @@ def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[Ren
         for spared in (critical, frozenset[int]()) if critical else (critical,):
             rest = [group for group in groups if group.first_seq not in going]
             keep = chosen.keep_last if chosen.window == "last" else None
-            begins, stays = rendered.plan.border == 0, required | spared
+            begins, stays, share = rendered.plan.border == 0, required | spared, chosen.drop_share
             going |= {
-                *out_of_window(rest, must_stay=stays, room_tokens=room, share=_HALF, keep=keep, keeps_first=begins)
+                *out_of_window(rest, must_stay=stays, room_tokens=room, share=share, keep=keep, keeps_first=begins)
             }
             if _tokens(groups, without=going) <= room:
                 break

@@ -180,9 +180,8 @@ def _record(inputs: Inputs, previous: ViewPlan | None, *, border: int, words: st
         facts = _facts(inputs, _cover(inputs, previous, border=border, cap=least), border, words=words)
         free = policy.record - inputs.counter.count_text(facts_block(facts))
         items = _cover(inputs, previous, border=border, cap=max(least, min(free, policy.cover)))
-        facts = _facts(
-            inputs, items, border, words=words
-        )  # again: a value that is told here never stands without what replaced it
+        # Again: a value that is told here never stands without what replaced it.
+        facts = _facts(inputs, items, border, words=words)
     inputs.runtime.view_cache.note_list_room(inputs.ref.key, inputs.track, record_room(inputs, items))
     return items, facts
 
