@@ -1,9 +1,9 @@
 """What is asked is found, however it is put: forms of asking, by kinds of runs, by budgets.
 
-Facts are planted in made-up runs (an agent that reads files, one with another tool, talk, and a fact in every turn
-alike but for its numbers) and asked for when they are out of sight, each in a copy of the session of its own. A cell
-says in how many contexts what was settled stands; beside it stands the simplest rule: the newest messages in half of
-the budget, in the other half those that BM25 ranks best for the whole message.
+Facts are planted in made-up runs (an agent that reads files, one with another tool, one whose tool states them, talk,
+and a fact in every turn alike but for its numbers) and asked for when they are out of sight, each in a copy of the
+session of its own. A cell says in how many contexts what was settled stands; beside it stands the simplest rule: the
+newest messages in half of the budget, in the other half those that BM25 ranks best for the whole message.
 
     python -m benchmarks.direct --turns 150 --facts 6 --budgets 1000,2000,4000,8000
     python -m benchmarks.direct --world ports --embed
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.protocols import TokenCounter
 
-KINDS: Final = ("files are read", "another tool", "talk", "facts alike")
+KINDS: Final = ("files are read", "another tool", "told by a tool", "talk", "facts alike")
 BUDGETS: Final = (1000, 2000, 4000, 8000)
 _AIMED = 0.97
 _STATED_EVERY = 6
@@ -93,12 +93,18 @@ def made_up(kind: str, world: World, *, turns: int, seed: int) -> Run:
                 world.alike if kind == "facts alike" else chance.choice(world.told if kind == "talk" else world.settled)
             )
             facts.append((subject, value, len(messages)))
-            messages += [HumanMessage(form.format(s=subject, v=value)), AIMessage("I will keep that in mind.")]
+            said = form.format(s=subject, v=value)
+            if kind == "told by a tool":
+                messages += _worked(world, subject, turn, chance, other=True, says=said)
+                continue
+            messages += [HumanMessage(said), AIMessage("I will keep that in mind.")]
         if kind == "talk":
             said, answered = chance.choice(world.chat)
             messages += [HumanMessage(said), AIMessage(answered)]
         else:
-            messages += _worked(world, chance.choice(every), turn, chance, other=kind == "another tool")
+            messages += _worked(
+                world, chance.choice(every), turn, chance, other=kind in ("another tool", "told by a tool")
+            )
     return Run(messages=tuple(messages), facts=tuple(facts))
 
 
@@ -116,9 +122,12 @@ def _value(kind: str, world: World, chance: random.Random, taken: set[str]) -> s
             return value
 
 
-def _worked(world: World, subject: str, turn: int, chance: random.Random, *, other: bool) -> list[BaseMessage]:
-    """An order, a call, its result, a remark."""
+def _worked(
+    world: World, subject: str, turn: int, chance: random.Random, *, other: bool, says: str = ""
+) -> list[BaseMessage]:
+    """An order, a call, its result, which `says` something among its lines, a remark."""
     lines = [chance.choice(world.results).format(n=chance.randint(1, 99)) for _ in range(_RESULT_LINES)]
+    lines[_RESULT_LINES // 2 :] = [says, *lines[_RESULT_LINES // 2 :]] if says else lines[_RESULT_LINES // 2 :]
     reads, asks = world.calls
     name, given = (asks, {"request": f"status of {subject}"}) if other else (reads, {"path": subject})
     return [

@@ -73,7 +73,7 @@ class Judged:
     least: float
     """What an entry must score that is no answer, to be quoted beside one that asks."""
     work: frozenset[int]
-    """`seq`s of calls of tools and of what they gave: it can be had again, so only what answers best is quoted."""
+    """`seq`s of calls of tools and of what they gave: it can be had again, so only what answers is quoted."""
 
     def worth_quoting(self) -> list[RankedEntry]:
         """What is worth its room in a conversation that goes on: what answers; for who asks, what is said near that."""
@@ -106,8 +106,7 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     rows, whole = _answers(found, new, beside=beside), _whole_score(found, new)
     asks = _asks(found, new, rows, said=said)
     work = frozenset(one.sequence for one in hidden if _is_work(found.entries[one.sequence]))
-    plain = [_without_work(row, work, asks=asks) for row in _plain(found, rows, beside=beside)]
-    plain = [row for row in plain if row]
+    plain = [_with_the_best_work(row, work, asks=asks) for row in _plain(found, rows, beside=beside)]
     best = sorted((-nats, seq) for nats, seq in (row[0] for row in plain))
     goes_on = asks == "a question" and _goes_on(found, hidden, shown, whole)
     return Judged(
@@ -121,9 +120,10 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     )
 
 
-def _without_work(row: _Row, work: Collection[int], *, asks: Asks) -> _Row:
-    """What answers, without the work of tools: of that the best, for who asks."""
-    return [one for place, one in enumerate(row) if one[1] not in work or (place == 0 and asks != "nothing")]
+def _with_the_best_work(row: _Row, work: Collection[int], *, asks: Asks) -> _Row:
+    """What answers; of the work of tools no more than the best for who does not ask."""
+    best = next((seq for _, seq in row if seq in work), None)
+    return row if asks == "a question" else [one for one in row if one[1] == best or one[1] not in work]
 
 
 def _is_work(entry: Entry) -> bool:

@@ -54,6 +54,38 @@ def test_an_output_that_answers_comes_before_those_that_a_pasted_log_brings_back
     assert "50936" in text
 
 
+@pytest.mark.parametrize("max_tokens", [1000, 4000])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Who is the assignee of OPS-7?",
+        "Draft a message to the assignee of OPS-7, by name.",
+        "assignee of OPS-7 again please",
+        (
+            "Given that the train leaves in an hour and nobody in the channel reacts to anything I post I need to "
+            "find out who the assignee of OPS-7 is according to the tracker so that I can call that person"
+        ),
+    ],
+)
+def test_what_a_tool_gave_answers_however_it_is_asked_for(asked: str, max_tokens: int) -> None:
+    names = ("kim", "lee", "pat", "sam")
+    said = ("Post a message in the channel.", "Call that person by name.", "The train leaves in an hour.")
+    runs: list[BaseMessage] = [one for text in said for one in (HumanMessage(text), AIMessage("Done."))]
+    for number in range(1, 90):
+        name = "Thandiwe" if number == 7 else names[number % 4]
+        call = {"id": f"c{number}", "name": "jira-cloud.get-issue", "args": {"issueKey": f"OPS-{number}"}}
+        gave = (
+            f'{{"key": "OPS-{number}", "fields": {{"assignee": "{name}", "status": "Open", "points": {number % 8}}}}}'
+        )
+        runs += [
+            HumanMessage(f"Look up OPS-{number}."),
+            AIMessage("", tool_calls=[call]),
+            ToolMessage(gave, tool_call_id=call["id"], name=call["name"]),
+            AIMessage("Fetched."),
+        ]
+    assert "Thandiwe" in shown(runs, asked, max_tokens=max_tokens)
+
+
 @pytest.mark.parametrize(
     "beside",
     [

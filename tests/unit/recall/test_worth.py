@@ -147,12 +147,10 @@ def test_of_what_tools_gave_only_what_answers_is_quoted_beside_a_question() -> N
     assert any("eastward" in one for one in given)
     assert near not in given
     again = ran("look at it", "The pylon of crane Halvard leans eastward, too.")
-    twice = quoted_of([*found, *rest, *again, *rest], asks)
-    assert sum("eastward" in one for one in twice) == 1, "what answers best"
-    told = quoted_of(
-        [*found, *rest], "I painted the pylon of crane Halvard where it leans. The brushes are in the shed."
-    )
-    assert not any("eastward" in one for one in told), "nothing is asked"
+    said = "Paint the pylon of Halvard."
+    for told, count in ((asks, 2), (said, 1)):
+        quoted = quoted_of([*found, *rest, *again, *rest], told)
+        assert sum("eastward" in one for one in quoted) == count, "all for who asks, else what answers best"
 
 
 def test_a_note_of_the_host_is_quoted_for_nothing() -> None:
