@@ -123,7 +123,8 @@ def superseded(
 ) -> dict[str, str]:
     """Id of each fact that does not hold any more -> id of the one that took its place.
 
-    Depends on the set of `facts` only. Within one message a statement that announces a change comes after the others.
+    Depends on the set of `facts` only. Within one message a statement that announces a change comes after the others,
+    and behind all a note that joins others: what it joins says nothing against it.
     What was joined to another is compared with nothing that comes later.
 
     With `judged` only the facts of these ids are judged: what the others took the place of is `settled`, each in its
@@ -145,9 +146,13 @@ def superseded(
         known = [fact for fact in facts if fact.id not in judged]
         close = {fact.id for fact in near(new_facts, known)}
         others = [fact for fact in known if fact.id in close or fact.id in takers]
+
+    def is_last(fact: Fact) -> bool:
+        return bool(fact.joins) and fact.id not in joined
+
     ordered = sorted(
         (_look(fact) for fact in (*others, *new_facts)),
-        key=lambda one: (one.fact.seq, one.stance.changes or bool(one.stance.denied), one.fact.id),
+        key=lambda one: (one.fact.seq, is_last(one.fact), one.stance.changes or bool(one.stance.denied), one.fact.id),
     )
     gone: dict[str, str] = before
     about: dict[str, list[_Looked]] = {}
@@ -164,10 +169,7 @@ def superseded(
             known_now = {
                 id(old): old
                 for old in (*_sharing(new, about), *(() if new.about and not denies_by_name else recent))
-                if old.fact.id not in gone
-                and old.fact.id not in joined
-                # What was joined says no more than the note that joins it, as of the same message.
-                and not (new.fact.id in joined and old.fact.joins and old.fact.seq == new.fact.seq)
+                if old.fact.id not in gone and old.fact.id not in joined
             }
             gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known_now.values())))
         for word in new.about:

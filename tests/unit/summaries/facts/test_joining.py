@@ -61,6 +61,11 @@ def test_a_note_said_shorter_stands_though_the_longer_one_takes_something_back()
         assert stands[shorter.id] == ("active", None)
         assert stands[long.id] == ("joined", shorter.id)
         assert stands[was.id][0] == "superseded"
+        for number in ("0a", "fa"):
+            again = replace(shorter, id=number * 8, text="Therapist: half past five", joins=(shorter.id,))
+            stands = standing([was, long, shorter, again])
+            assert stands[again.id] == ("active", None)
+            assert stands[shorter.id] == ("joined", again.id)
 
 
 @pytest.mark.parametrize(
