@@ -75,8 +75,6 @@ class Offer:
     """All its passages in their order; may be left empty for an entry that is short enough, or must not be cut."""
     place: int | None = None
     """Its place among what is shown before all else, whatever it costs; `None`: it competes with the others."""
-    only_passages: bool = False
-    """Whether it is not shown whole."""
 
 
 Chosen: TypeAlias = "dict[int, tuple[int, ...] | None]"
@@ -104,7 +102,7 @@ def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int
     shown: Chosen = {}
     for offer in sorted((one for one in offers if one.place is not None), key=lambda one: (one.place, one.sequence)):
         _place(offer, budget, shown, max_tokens=max_tokens)
-    offers = [one for one in offers if one.sequence not in shown and not one.only_passages]
+    offers = [one for one in offers if one.sequence not in shown]
     wholes = sorted(offers, key=lambda one: (-_worth(one.score, one.tokens), one.sequence))
     long = [one for one in wholes if one.tokens > max_tokens * LONG_SHARE]
     pieces = sorted(_pieces(long))
@@ -125,12 +123,13 @@ def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int
 
 
 def _place(offer: Offer, budget: _Budget, shown: Chosen, *, max_tokens: int) -> None:
-    """Show an entry before all else: whole where it is short enough, or by passages where it has some."""
-    short = not offer.passages or offer.tokens <= max_tokens * LONG_SHARE
-    if short and not offer.only_passages and budget.buys(offer.tokens, sitting=offer.sitting):
+    """Show an entry before all else: whole where it is short enough, or no dearer than its best passages."""
+    pieces = sorted(_pieces([offer]))[:_PASSAGES_OF_ENTRY]
+    short = offer.tokens <= max(max_tokens * LONG_SHARE, sum(tokens for *_, tokens, _ in pieces))
+    if (short or not pieces) and budget.buys(offer.tokens, sitting=offer.sitting):
         shown[offer.sequence] = None
         return
-    for _, sequence, index, tokens, sitting in sorted(_pieces([offer]))[:_PASSAGES_OF_ENTRY]:
+    for _, sequence, index, tokens, sitting in pieces:
         if budget.buys(tokens, sitting=sitting):
             shown[sequence] = (*(shown.get(sequence) or ()), index)
 
@@ -232,18 +231,17 @@ def _is_code(entry: Entry) -> bool:
 
 
 def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], *, code_room: int) -> list[Offer]:
-    """What is ranked, `best` before all else, in the room of code too: what that does not hold is cut, or left out."""
+    """What is ranked, `best` before all else, in the room of code too: what else that does not hold is left out."""
     offers: list[Offer] = []
     places = {seq: place for place, seq in enumerate(best)}
     code = 0
     for one in sorted(ranked, key=lambda one: places.get(one.sequence, len(places))):
         entry = found.entries[one.sequence]
-        tokens, is_cut = price(entry), False
+        tokens = price(entry)
         if _is_code(entry) and entry.role != "user":
-            is_cut = code + tokens > code_room
-            if is_cut and one.sequence not in places:
+            if code + tokens > code_room and one.sequence not in places:
                 continue
-            code += 0 if is_cut else tokens
+            code += tokens
         total = max(len(entry.text), 1)
         pieces = tuple(
             PassageOffer(
@@ -262,7 +260,6 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], 
                 sitting=found.sittings[one.sequence],
                 passages=pieces if len(pieces) > 1 else (),
                 place=places.get(one.sequence),
-                only_passages=is_cut and len(pieces) > 1,
             )
         )
     return offers
