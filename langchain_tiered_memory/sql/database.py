@@ -34,7 +34,7 @@ from langchain_tiered_memory.sql.errors import storage_error
 from langchain_tiered_memory.sql.migrations import STEPS, migrate, missing_steps
 from langchain_tiered_memory.sql.postgresql import begin_writing, create_postgresql, outcome_of
 from langchain_tiered_memory.sql.private_files import PRIVATE, too_open
-from langchain_tiered_memory.sql.retrying import is_passing, until_it_passes
+from langchain_tiered_memory.sql.retrying import until_it_passes
 from langchain_tiered_memory.sql.shared_reads import SharedReads
 from langchain_tiered_memory.sql.sqlite_files import SqliteFile, create_sqlite
 from langchain_tiered_memory.sql.urls import url_of
@@ -57,9 +57,13 @@ _TRANSACTION = {
 _NO_IDENTITY = "0" * 32
 
 
-def _is_conflict(error: BaseException) -> bool:
-    """Whether others were in the way; a server that is not there is told at once, for its address may be wrong."""
-    return isinstance(error, StorageConflictError) and is_passing(error)
+def _is_in_the_way(error: BaseException) -> bool:
+    """Whether others were in the way; a server that is not there is told at once, for its address may be wrong.
+
+    Of several processes that make a new SQLite database at once, SQLite tells some that it is locked without waiting:
+    to change a file to its log they would wait for each other (SQLite's documentation of `sqlite3_busy_handler`).
+    """
+    return type(error) in {StorageBusyError, StorageConflictError}
 
 
 def _key_in(kept: str) -> bytes:
@@ -158,7 +162,7 @@ class Database(forks.AtFork):
         one_state = {"isolation_level": "REPEATABLE READ"} if self.dialect == "postgresql" else {}
         self._engine_of_snapshots = self._engine_of_readers.execution_options(**one_state)
         try:
-            until_it_passes(lambda: self._prepare(now), seconds=self.busy_seconds, passes=_is_conflict)
+            until_it_passes(lambda: self._prepare(now), seconds=self.busy_seconds, passes=_is_in_the_way)
         except BaseException:
             self._let_go()
             raise

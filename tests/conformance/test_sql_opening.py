@@ -21,6 +21,7 @@ from langchain_tiered_memory.errors import (
     SettingsError,
     StorageError,
 )
+from langchain_tiered_memory.sql.sqlite_files import SqliteFile
 from tests.servers import postgres_server, unprivileged
 from tests.store_builders import append, ids, incoming, open_store, session_with
 
@@ -278,4 +279,25 @@ def test_options_in_the_url_are_kept(postgres_url: str) -> None:
 def test_an_identity_stays_with_its_database(where: str | Path | None) -> None:
     store: SqlStore = open_store(where)
     assert len(store.database.identity) == 32
+    store.database.close()
+
+
+def test_a_new_file_that_another_process_is_turning_to_its_log_is_opened_when_that_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+    connect = SqliteFile.connect
+
+    def refused_at_first(file: SqliteFile) -> sqlite3.Connection:
+        tried.append(file)
+        if len(tried) <= 2:
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+        return connect(file)
+
+    monkeypatch.setattr(SqliteFile, "connect", refused_at_first)
+    store = open_store(tmp_path / "memory.db")
+    append(store, "s", incoming("kept", "1"))
+    assert len(tried) > 2
     store.database.close()
