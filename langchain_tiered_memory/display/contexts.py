@@ -58,8 +58,9 @@ def context(one: Context) -> Sheet:
         colours=[COLOURS.get(section.name) or next(spare) for section in shown],
     )
     notes = []
-    if has_view and guard.used_tokens != one.tokens:
-        notes.append(f"{guard.used_tokens:,} tokens before {'it was made smaller' if guard.steps else 'recall'}")
+    before = f"{guard.used_tokens:,} tokens"
+    if has_view and guard.used_tokens != one.tokens and before not in guard.outcome.why:
+        notes.append(f"{before} before {'it was made smaller' if guard.steps else 'recall'}")
     if guard.window.source != "budget":
         notes.append(f"the window leaves {guard.window.limit:,} tokens")
     if guard.outcome.why:
