@@ -116,7 +116,8 @@ class _Tree:
 def play(played: Played, *, budgets: Sequence[int], every: int, asked: Sequence[bool]) -> list[Outcome]:
     """Add the messages one after the other, and look at a view of each kind after each `every` of them."""
     settings = Settings(
-        tree=TreeSettings(background=False), condensation=CondensationSettings(max_calls_per_minute=None)
+        tree=TreeSettings(background=False),
+        condensation=CondensationSettings(max_calls_per_minute=None, foreground_seconds=600),
     )
     outcomes = {
         (budget, ask): Outcome(group=played.group, budget=budget, asked=ask) for budget in budgets for ask in asked

@@ -109,8 +109,8 @@ class OurMemory:
             settings=settings
             or Settings(
                 tree=TreeSettings(background=False),
-                # Weeks of talk are held here in seconds: a bound per minute would stop the condensing.
-                condensation=CondensationSettings(max_calls_per_minute=None),
+                # Weeks of talk are held here in seconds: bounds of time would have the load of the machine decide.
+                condensation=CondensationSettings(max_calls_per_minute=None, foreground_seconds=600),
             ),
         )
         self.session = self.memory.session("benchmark")

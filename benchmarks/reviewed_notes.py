@@ -169,7 +169,7 @@ def played(reader: Reader, *, budget: int) -> Outcome:
     messages, told = talk()
     settings = Settings(
         tree=TreeSettings(background=False, deadline_seconds=None),
-        condensation=CondensationSettings(max_calls_per_minute=None),
+        condensation=CondensationSettings(max_calls_per_minute=None, foreground_seconds=600),
     )
     counter = best_counter()
     model = ScriptedModel(answers=reader, profile={"max_input_tokens": 128_000, "max_output_tokens": 8_000})
