@@ -54,7 +54,7 @@ _TELLING_WORDS = 2
 _STILL_ABOUT = 0.5
 """Of the terms of a statement, without the value that is replaced, that a model's sentence has which replaces it."""
 _SETTLED = frozenset({"goal", "decision", "constraint"})
-"""Kinds that nobody of less authority takes back. That a task is done, an assistant may say."""
+"""Kinds of what a person says that nobody else takes back. That a task is done, an assistant may say."""
 _NEAR_SEQS = 12
 """A correction that names nothing is about something said within so many messages before."""
 
@@ -395,10 +395,12 @@ def _may_judge(new: Fact, old: Fact) -> bool:
 def _may_end(new: Fact, old: Fact) -> bool:
     """Whether the speaker of `new` may change or finish what `old` says.
 
-    That something is done, anybody may tell; of what a person said, no tool.
+    What became of an assistant's plan, a tool shows as well as anybody. Of what a person said, an assistant may tell
+    that it is done, unless that settled something; a tool may not.
     """
-    told = AUTHORITY[new.by] > 0 or AUTHORITY[old.by] < AUTHORITY["user"]
-    return _may_judge(new, old) or (told and old.kind not in _SETTLED)
+    if AUTHORITY[old.by] < AUTHORITY["user"]:
+        return True
+    return _may_judge(new, old) or (AUTHORITY[new.by] > 0 and old.kind not in _SETTLED)
 
 
 def _is_swapped(new: _Looked, old: _Looked) -> bool:

@@ -391,7 +391,9 @@ def test_that_it_is_done_a_tool_may_tell_of_what_an_assistant_said() -> None:
     before = by_model(4, "The ferry rota is to be sent to Olga", by="assistant")
     tool = by_model(9, "The ferry rota was sent to Olga", by="tool", instead_of=(4,))
     assert ended(before, tool) == {before.text: tool.text}
-    assert ended(replace(before, kind="decision"), tool) == {}
+    plan = replace(before, kind="decision")
+    assert ended(plan, tool) == {plan.text: tool.text}, "also of what it decided to do"
+    assert ended(replace(plan, by="user"), tool) == {}, "not of what a person did"
 
 
 def test_what_is_not_so_of_one_number_ends_nothing_that_is_of_another() -> None:
