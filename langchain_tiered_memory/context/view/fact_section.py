@@ -67,7 +67,7 @@ def facts_of_view(
         return ""
     share = NUMBERS.facts_of_source_share
     said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border, enough=math.ceil(most / share))
-    frame = count(facts_block("")) + _FRAMING_TOKENS
+    frame = count(facts_block("", up_to=border)) + _FRAMING_TOKENS
     most = min(most, round(share * said)) - frame
     left = min(max(room - frame, 0), most)
     if most < LEAST_TOKENS:

@@ -178,7 +178,7 @@ def _record(inputs: Inputs, previous: ViewPlan | None, *, border: int, words: st
     if leaves_out(facts):
         least = min(policy.defended, policy.cover)
         facts = _facts(inputs, _cover(inputs, previous, border=border, cap=least), border, words=words)
-        free = policy.record - inputs.counter.count_text(facts_block(facts))
+        free = policy.record - inputs.counter.count_text(facts_block(facts, up_to=border))
         items = _cover(inputs, previous, border=border, cap=max(least, min(free, policy.cover)))
         # Again: a value that is told here never stands without what replaced it.
         facts = _facts(inputs, items, border, words=words)

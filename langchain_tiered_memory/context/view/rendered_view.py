@@ -218,7 +218,7 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
         follows = follows_line(recent, led_by=led_by) if recent is not None else ""
         head.append(_history(inputs, plan, quoted, taken=taken, follows=follows))
     if plan.facts:
-        head.append(ours(facts_block(plan.facts), part="facts", counter=counter))
+        head.append(ours(facts_block(plan.facts, up_to=plan.border), part="facts", counter=counter))
     if plan.parts:
         head.append(ours(parts_block(plan.parts), part="parts", counter=counter))
     if plan.files:
