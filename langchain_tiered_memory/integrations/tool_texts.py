@@ -130,7 +130,7 @@ def _pages(found: Sequence[Summary | Entry], *, max_tokens: int, count: Callable
 
 def _of_record(one: Summary | Entry) -> str:
     if not isinstance(one, Entry):
-        return summary_block(one)
+        return summary_block(one, ends=True)  # whoever asks for it wants all of it
     return f"[{moment(one.at)}] {speaker_of(one)} (message {_id_of(one)}): {_said(one.text, one.role)}"
 
 

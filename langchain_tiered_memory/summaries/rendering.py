@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.quoting import name_for_tools
 from langchain_tiered_memory.summaries.marks import TOOL_MARK, without_marks
-from langchain_tiered_memory.summaries.resolutions import short_of
+from langchain_tiered_memory.summaries.resolutions import short_of, whole_of
 from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint
 from langchain_tiered_memory.text.fencing import HISTORY_TAG, RECALL_TAG, neutralised, plain_label, plain_name
 from langchain_tiered_memory.types.records import utc
@@ -45,9 +45,9 @@ def moment(seconds: float) -> str:
     return utc(seconds).strftime("%Y-%m-%d %H:%M")
 
 
-def summary_block(summary: Summary) -> str:
-    """One summary of the cover, whole: where it stands, and what it says."""
-    return _block(summary, summary.text)
+def summary_block(summary: Summary, *, ends: bool = False) -> str:
+    """One summary of the cover, whole: where it stands, and what it says; `ends`: it is the last."""
+    return _block(summary, whole_of(summary, ends=ends))
 
 
 def short_block(summary: Summary) -> str:
@@ -84,13 +84,16 @@ def gap_line(gap: Gap) -> str:
     return f"[messages {gap.first_seq}-{gap.last_seq}: {gap.entry_count} not shown, {why}]"
 
 
-def item_text(item: CoverItem, summaries: Mapping[str, Summary]) -> str:
-    """One item of a cover as the view shows it; empty for a summary that is not there any more."""
+def item_text(item: CoverItem, summaries: Mapping[str, Summary], *, ends: bool = False) -> str:
+    """One item of a cover as the view shows it; empty for a summary that is not there any more.
+
+    `ends`: it is the last.
+    """
     if isinstance(item, Gap):
         return gap_line(item)
     if isinstance(item, Joint) or item.resolution != "whole":
         return item.text
-    return summary_block(summaries[item.id]) if item.id in summaries else ""
+    return summary_block(summaries[item.id], ends=ends) if item.id in summaries else ""
 
 
 def history_block(
@@ -112,7 +115,8 @@ def history_block(
         tasks: The agent's own list of tasks.
         follows: A line that says where the rest begins (`follows_line`).
     """
-    parts = [text for text in (item_text(item, summaries) for item in items) if text]
+    told = (item_text(item, summaries, ends=item is items[-1]) for item in items)
+    parts = [text for text in told if text]
     parts += [gap_line(gap) for gap in left]
     if quoted:
         parts.append("Earlier messages of the user, word for word:")

@@ -24,7 +24,7 @@ from langchain_tiered_memory.summaries.writers.ranking import (
     kind_of,
     telling,
 )
-from langchain_tiered_memory.summaries.writers.sections import ItemKind, Line, lines_of
+from langchain_tiered_memory.summaries.writers.sections import TO_DO, ItemKind, Line, lines_of, without_open
 from langchain_tiered_memory.text.fencing import neutralised
 from langchain_tiered_memory.text.readings import READ_CHARS, read_once
 from langchain_tiered_memory.text.sentences import pieces
@@ -60,8 +60,6 @@ _BY_ROLE = (_ASSISTANT, "user")
 _CHARS_PER_TOKEN = 4
 _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
-_TO_DO: frozenset[ItemKind] = frozenset({"action", "open"})
-"""Kinds whose statements would pass for done without their heading."""
 
 _SPAN_AT_END = re.compile(r" \(\d{1,2} [A-Z][a-z]{2,8} \d{4}(?: to \d{1,2} [A-Z][a-z]{2,8} \d{4})?\)\.$")
 _MAX_OVERVIEW_CHARS = 220
@@ -78,10 +76,20 @@ def short_of(summary: Summary) -> str:
     return (_short_by_order if _is_of_model(summary) else _short_by_worth)(_told_of(summary))
 
 
+def whole_of(summary: Summary, *, ends: bool = False) -> str:
+    """What a summary says. What was open at the end of what a model merged is told only where that `ends` the record.
+
+    Its text cannot tell what became of it since. A note can be ended, so what is open is marked as one.
+    """
+    return without_open(summary.text) if summary.level > 1 and _is_of_model(summary) and not ends else summary.text
+
+
 def _told_of(summary: Summary) -> str:
-    """What a briefer form is made of."""
+    """What a briefer form is made of: of what a model wrote, no notes, and nothing that was open then."""
     text = summary.text[:READ_CHARS]
-    return marks.without_kept(text) if summary.level == 1 and _is_of_model(summary) else text
+    if not _is_of_model(summary):
+        return text
+    return without_open(marks.without_kept(text) if summary.level == 1 else text)
 
 
 def _is_of_model(summary: Summary) -> bool:
@@ -314,7 +322,7 @@ class Told:
     @property
     def is_to_do(self) -> bool:
         """Whether its heading alone says that it is not done."""
-        return self.kind in _TO_DO and self.heading != "" and not self.label
+        return self.kind in TO_DO and self.heading != "" and not self.label
 
     @property
     def whole(self) -> str:

@@ -134,7 +134,7 @@ class CoverParts:
 
     def whole(self, summary: Summary) -> Node:
         """A summary with all its text."""
-        return self._node(summary, "whole", summary_block(summary))
+        return self._node(summary, "whole", summary_block(summary, ends=True))
 
     def newest(self, level: int, border: int, *, limit: int) -> list[Summary]:
         """The newest summaries of a level up to `border` that may be shown; of `limit` of them."""

@@ -79,6 +79,8 @@ def _forms() -> Iterator[tuple[str, tuple[SectionForm, ...]]]:
 FORMS: dict[str, tuple[SectionForm, ...]] = dict(_forms())
 """The sections of each strategy, in their order."""
 
+TO_DO: frozenset[ItemKind] = frozenset({"action", "open"})
+"""Kinds whose statements would pass for done without their heading."""
 COMPLETE = frozenset({"handoff"})
 """Strategies of which every section has to stand there, an empty one too: whoever takes over must see that there is
 nothing, not wonder. The others leave out what would be empty."""
@@ -173,3 +175,17 @@ def lines_of(text: str) -> Iterator[Line]:
             yield replace(line, lead=lead[0], kind=kind) if lead else line
     if code:
         yield replace(at, whole="\n".join([*code, fence]), number=number, is_code=True)
+
+
+def without_open(text: str) -> str:
+    """A model's summary without what it says is still to be done or answered; as it is where it says nothing else."""
+    left: list[str] = []
+    goes = False
+    for line in text.splitlines():
+        heading, lead = marks.HEADING.match(line), marks.APPENDED.match(line)
+        if heading and heading["marked"]:
+            goes = kind_of_heading(heading["marked"].strip(" :")) in TO_DO
+        if not (lead[0] == marks.STILL_OPEN if lead else goes):
+            left.append(line)
+    told = "\n".join(left).strip()
+    return told if any(line.strip() and not marks.HEADING.match(line) for line in left) else text

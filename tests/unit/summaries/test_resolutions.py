@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from langchain_tiered_memory.summaries.resolutions import (
     joint_headline,
     short_of,
     shortened,
+    whole_of,
 )
 from tests.unit.summaries.test_rendering import DAY, summary
 
@@ -118,10 +121,10 @@ def test_a_model_written_overview_comes_first() -> None:
 
 
 def test_what_a_model_put_first_under_each_heading_is_what_stands_in_short() -> None:
-    points = [f"- Point {one} of {kind}, told at some length." for kind in ("themes", "open") for one in "123456"]
-    text = "\n".join(["## Themes", *points[:6], "## Open items", *points[6:]])
+    points = [f"- Point {one} of {kind}, told at some length." for kind in ("themes", "parts") for one in "123456"]
+    text = "\n".join(["## Themes", *points[:6], "## Artifacts", *points[6:]])
     brief = short_of(summary(text, model="a-model"))
-    assert brief.splitlines() == [*points[:2], *(point.replace("- ", "- Open items: ") for point in points[6:8])]
+    assert brief.splitlines() == [*points[:2], *points[6:8]]
     assert brief != short_of(summary(text, model="a-model", by_rules=True))
 
 
@@ -173,10 +176,31 @@ def test_of_statements_that_tell_the_same_the_first_is_told_whoever_speaks_seldo
     assert shortened(text, share=0.35, ranked=by_worth).splitlines()[0] == f"- Ann: q0 {said}"
 
 
+OPEN = "## Next steps\n- Ben sends the larch panels to Oslo.\nStill open: who pays?\nAlso said: F-0000"
+
+
+def test_what_was_open_then_is_told_in_no_briefer_form_of_what_a_model_wrote() -> None:
+    text = f"## Overview\n- Ann and Ben planned the fair.\n## Themes\n- {'They talked for long. ' * 9}\n{OPEN}"
+    written = summary(text, model="some-model", level=1)
+    for told in (short_of(written), headline_of(written, count_text=COUNT)):
+        assert "Ann and Ben planned the fair." in told
+        assert "larch" not in told
+        assert "who pays" not in told
+    assert "larch" in short_of(replace(written, by_rules=True)), "without a model no note says that it is open"
+
+
+def test_what_was_open_when_a_model_merged_is_told_while_nothing_follows() -> None:
+    merged = summary(f"## Themes\n- Ann and Ben planned the fair.\n{OPEN}", model="some-model", level=2)
+    assert whole_of(merged) == "## Themes\n- Ann and Ben planned the fair.\nAlso said: F-0000"
+    assert whole_of(merged, ends=True) == merged.text
+    assert whole_of(replace(merged, level=1)) == merged.text, "what was condensed last is told whole"
+    only = replace(merged, text="## Open items\n- Ben sends the larch panels to Oslo.")
+    assert whole_of(only) == only.text, "it would say nothing"
+
+
 def test_what_is_to_be_done_does_not_pass_for_done_without_its_heading() -> None:
-    text = "## Overview\n- Ann and Ben planned the fair.\n## Next steps\n- Ben sends the larch panels to Oslo.\n"
-    brief = short_of(summary(text + "- They talked of the weather for long. " * 9, model="some-model"))
-    assert "- Next steps: Ben sends the larch panels to Oslo." in brief.splitlines()
+    brief = short_of(summary("## Next steps\n- Ben sends the larch panels to Oslo.\n" + "- Ann. " * 9, model="a-model"))
+    assert brief == "- Next steps: Ben sends the larch panels to Oslo."
 
 
 def test_in_short_and_as_a_headline_the_person_stands_before_an_assistant_s_advice_at_length() -> None:
