@@ -132,11 +132,19 @@ class Runtime:
             Whether none of them raised.
         """
         self.store.database.end_snapshot()  # a listener may wait for another thread, which may want the database
-        least = self.settings.condensation.monitoring.logging
-        level = EventName(event.name).level
-        if least != "off" and level >= logging.getLevelNamesMapping()[least.upper()]:
+        if self._is_logged(event):
+            level = EventName(event.name).level
             logger.log(level, "%s: %s", event.name, event.reason, extra={"tiered_memory_event": event})
         return self.listeners.tell(event)
+
+    def owed(self, event: Event) -> Event | None:
+        """The event, to be written down until it was told; `None` where neither a listener nor a log would hear it."""
+        return event if self._is_logged(event) or self.listeners.are_there else None
+
+    def _is_logged(self, event: Event) -> bool:
+        """Whether the settings let an event through to the log, and the log takes it."""
+        least, level = self.settings.condensation.monitoring.logging, EventName(event.name).level
+        return least != "off" and level >= logging.getLevelNamesMapping()[least.upper()] and logger.isEnabledFor(level)
 
 
 class SqlStore:

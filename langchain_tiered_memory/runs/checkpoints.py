@@ -169,11 +169,11 @@ def _written(
         reasons=list(reasons),
         last_seq=state.last_seq,
     )
-    keep = runtime.settings.checkpoints.keep
-    kept = runtime.store.checkpoints.write(ref, made, keep=keep, event=event, epoch=ref.epoch)
+    keep, owed = runtime.settings.checkpoints.keep, runtime.owed(event)
+    kept = runtime.store.checkpoints.write(ref, made, keep=keep, event=owed, epoch=ref.epoch)
     if kept is None:
         return None
-    deliver(runtime, event)
+    deliver(runtime, event, owed)
     runtime.view_cache.keep_recalled(ref.key, f"given:{only}", made.id, json.dumps(given))
     return kept
 

@@ -1,7 +1,8 @@
 """Who is told of events, the outbox, and what else a reading journey writes if it can.
 
-Events are written with what they tell of, until somebody has heard them: a row is there from the commit that it belongs
-to until its event was told; a crash between the two leaves it, and the next open tells it again, under the same id.
+Events that somebody hears are written with what they tell of: a row is there from the commit that it belongs to until
+its event was told; a crash between the two leaves it, and the next open tells it again, under the same id. Where nobody
+listens, and no log takes it, an event is owed to nobody, and costs no writes.
 Each row is tried a few times and their number is bounded, so that a listener that always raises fills no database.
 
 Plans, zones and outcomes are optional writes, which a read-only or full database may skip. Where the disk is full,
@@ -153,9 +154,10 @@ def _event(row: RowMapping) -> tuple[Event, int]:
 _KNOWN_NAMES = frozenset(str(name) for name in EventName)
 
 
-def deliver(runtime: Runtime, event: Event) -> None:
-    """Tell an event that a store has written down, and confirm it, unless a listener raised: then it comes again."""
-    confirm(runtime, [event.id] if runtime.tell(event) else [])
+def deliver(runtime: Runtime, event: Event, owed: Event | None) -> None:
+    """Tell an event; confirm it where a store wrote it down, unless a listener raised: then it comes again."""
+    was_heard = runtime.tell(event)
+    confirm(runtime, [event.id] if was_heard and owed is not None else [])
 
 
 def confirm(runtime: Runtime, ids: Sequence[str] = ()) -> None:
@@ -191,6 +193,11 @@ class Listeners:
         self._kept: list[Event] = []
         self._own: list[Callable[[Event], object]] = []
         self._heard_late: set[str] = set()
+
+    @property
+    def are_there(self) -> bool:
+        """Whether anybody listens, besides parts of this package."""
+        return bool(self._listeners)
 
     def watch(self, own: Callable[[Event], object]) -> None:
         """Have a part of this package told of each event from now on: it raises nothing, and takes nobody's place."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.event import listen
 
 from langchain_tiered_memory.runtime import Runtime
 from langchain_tiered_memory.sql.schema import events as events_table
@@ -62,6 +63,7 @@ def dies_before_it_tells(where: str, call_style: CallStyle) -> None:
 
     Runtime.tell = cut  # type: ignore[method-assign]
     memory = open_memory(where)
+    memory.subscribe(lambda _: None)
     session = memory.session("s")
     told(call_style, session.add_messages, conversation(8))
     told(call_style, session.flush)
@@ -117,6 +119,21 @@ def test_an_event_whose_listener_raised_comes_again_under_its_id_a_few_times(
         assert ids == (first if number < outbox.MOST_DELIVERIES else []), number
     with open_memory(where) as memory:
         assert kept(memory) == []
+
+
+@pytest.mark.parametrize("heard_by", ["nobody", "a log", "a listener"])
+def test_what_nobody_hears_is_owed_to_nobody(heard_by: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO" if heard_by == "a log" else "ERROR")
+    said: list[str] = []
+    with open_memory(tmp_path / "memory.db") as memory:
+        if heard_by == "a listener":
+            memory.subscribe(lambda _: None)
+        memory.session("s").add_messages(conversation(8))
+        listen(store_of(memory).database.engine, "before_cursor_execute", lambda *call: said.append(call[2]))
+        memory.flush()
+        memory.session("s").checkpoint()
+    assert any("ltm_checkpoints" in one for one in said)
+    assert any("ltm_events" in one for one in said) is (heard_by != "nobody")
 
 
 def test_a_listener_that_comes_later_takes_what_an_earlier_process_left(tmp_path: Path) -> None:

@@ -365,13 +365,14 @@ def write_account(packing: Packing, *, outcome: Outcome, standing: ViewStanding)
     if before is None and packing.before is not None:
         before = packing.before.plan.to_json()  # shown, or to be shown, but never written: so that it can come back
     event = _event(runtime, ref, outcome)
+    owed = runtime.owed(event)
     store, keep = runtime.store, inputs.settings.condensation.monitoring.history
 
     def written_by(method: Callable[..., bool | None], *values: object, **named: object) -> bool | None:
         return write_if_possible(runtime, ref.session_id, method, ref, name, *values, **named)
 
     written: bool | None = False
-    account: dict[str, Any] = {"keep": keep, "event": event}
+    account: dict[str, Any] = {"keep": keep, "event": owed}
     if outcome.kind in CHANGED and payload != before:
         account |= {"outcome": outcome, "plan_before": before}
         written = written_by(store.outcomes.swap, payload, border=plan.border, now=now, **account)
@@ -382,7 +383,7 @@ def write_account(packing: Packing, *, outcome: Outcome, standing: ViewStanding)
         if said and said != standing.failure:
             written = written_by(store.outcomes.add, outcome, **account)
     if written:
-        deliver(runtime, event)
+        deliver(runtime, event, owed)
         if outcome.kind is OutcomeKind.TRUNCATED and _TO_THE_WINDOW & set(outcome.steps):
             store.database.end_snapshot()  # collectors are somebody else's code
             runtime.condenser.tell_of_window(ref.session_id, outcome)

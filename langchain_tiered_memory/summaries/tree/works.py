@@ -168,9 +168,10 @@ def commit(
         degraded=written.degraded,
         cut_lines=condensed.cut_lines,
     )
-    done = runtime.store.tree.commit(ref, summary, written, owner=runtime.worker, now=now, event=event, follows=follows)
+    owed = runtime.owed(event)
+    done = runtime.store.tree.commit(ref, summary, written, owner=runtime.worker, now=now, event=owed, follows=follows)
     if done:
-        deliver(runtime, event)
+        deliver(runtime, event, owed)
     return done
 
 
