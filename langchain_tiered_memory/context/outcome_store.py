@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.runs.plans import drop_plan, write_plan
+from langchain_tiered_memory.runs.plans import write_plan
 from langchain_tiered_memory.runs.store import locked_session
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, read_json
@@ -78,10 +78,8 @@ def insert_outcome(
             plan_after=None if plan_after is None else storable(plan_after),
         )
     )
-    kept = select(outcomes.c.key).where(mine).order_by(outcomes.c.key.desc()).limit(1).offset(keep)
-    oldest_to_go = connection.scalar(kept)
-    if oldest_to_go is not None:
-        connection.execute(delete(outcomes).where(mine, outcomes.c.key <= oldest_to_go))
+    newest_to_go = select(outcomes.c.key).where(mine).order_by(outcomes.c.key.desc()).limit(1).offset(keep)
+    connection.execute(delete(outcomes).where(mine, outcomes.c.key <= newest_to_go.scalar_subquery()))
 
 
 def _payload(outcome: Outcome) -> str:
@@ -213,7 +211,7 @@ class Outcomes(Room):
                 raise InvalidInputError(msg)
             restored = plan_before if plan_before is not None else row["plan_before"]
             if restored is None:
-                drop_plan(connection, ref, row["view"])
+                connection.execute(delete(plans).where(mine))
             else:
                 there = dataclasses.replace(ref, epoch=session["epoch"])
                 write_plan(connection, there, row["view"], restored, now=now, border=_border_of(restored))

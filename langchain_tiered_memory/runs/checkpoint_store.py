@@ -18,7 +18,7 @@ import zstandard
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 
 from langchain_tiered_memory.errors import CheckpointError, DamagedRowError
-from langchain_tiered_memory.runs.store import locked_run, locked_session
+from langchain_tiered_memory.runs.store import change_run, locked_session
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.retrying import Room
@@ -92,7 +92,7 @@ class Checkpoints(Room):
         digest = hashlib.sha256(said).hexdigest()
         payload = zlib.compress(said, _LEVEL)
         with self.database.write() as connection:
-            session, _ = locked_run(connection, ref, named.at)
+            session = locked_session(connection, ref)
             if epoch is not None and session["epoch"] != epoch:
                 connection.rollback()
                 return None
@@ -104,8 +104,8 @@ class Checkpoints(Room):
                 connection, and_(mine, checkpoints.c.track == packed(named.track)) if named.alone else mine, keep=keep
             )
             if not named.alone:
-                newest = {"checkpoint_at": named.at, "checkpoint_seq": named.state.last_seq}
-                connection.execute(update(runs).where(runs.c.session_key == ref.key).values(newest))
+                last_seq = named.state.last_seq
+                change_run(connection, session, named.at, checkpoint_at=named.at, checkpoint_seq=last_seq)
             write_down(connection, event, ref.key)
         return dataclasses.replace(named, digest=digest)
 

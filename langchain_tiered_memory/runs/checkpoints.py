@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.messages.codec import ViewSnapshot
+    from langchain_tiered_memory.runs.store import RunRow
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import CheckpointSettings
     from langchain_tiered_memory.types.records import Entry, SessionRef
@@ -87,7 +88,7 @@ def checkpoint(
     Raises:
         StorageConflictError: when messages are edited or forgotten each time before it is written.
     """
-    given = _as_json(project)
+    given = _as_json(project) if project is not None else None
     about: dict[str, Any] = {"track": track, "reasons": reasons, "alone": alone}
     about |= {"langgraph_checkpoint_id": langgraph_checkpoint_id, "figures": figures or {}}
     for _ in range(_ATTEMPTS):
@@ -95,8 +96,6 @@ def checkpoint(
         if ref is None:
             msg = f"the session {session_id!r} has nothing to save yet: add a message or start a task first"
             raise NotFoundError(msg)
-        if project is None:
-            project = given = _given_before(runtime, ref, track if alone else None)
         kept = _written(runtime, ref, view=view, given=given, **about)
         if kept is not None:
             return kept
@@ -115,7 +114,7 @@ def _written(
     track: str,
     reasons: Sequence[str],
     view: ViewSnapshot | None,
-    given: dict[str, Any],
+    given: dict[str, Any] | None,
     langgraph_checkpoint_id: str | None,
     alone: bool,
     figures: dict[str, Any],
@@ -123,12 +122,13 @@ def _written(
     """Save how a run stands; `None` where somebody edited or forgot something since its session was looked up."""
     only = track if alone else None
     runtime.store.kept_files.settle(ref)
-    state, zones = runtime.store.runs.state(ref, newest_finished=FINISHED_TASKS, track=only)
+    state, run = runtime.store.runs.state(ref, newest_finished=FINISHED_TASKS, track=only)
+    given = given if given is not None else _given_before(runtime, ref, only, newest=run.newest)
     context_state: dict[str, Any] = {
         "track": track,
         "epoch": ref.epoch,
         "plans": [] if alone else runtime.store.plans.kept(ref),
-        "zones": {} if alone else zones,
+        "zones": {} if alone else run.zones,
     }
     if view is not None:
         context_state |= _of_view(view)
@@ -153,7 +153,7 @@ def _written(
         context_state=context_state,
         project_state=project_state,
         tasks=state.tasks,
-        metrics=_metrics(runtime, ref, only) | figures,
+        metrics=_metrics(runtime, ref, run, only) | figures,
         conversation=conversation_of(messages),
         file_checksums=sums,
         state=state,
@@ -268,12 +268,12 @@ def _as_json(project: dict[str, Any] | None) -> dict[str, Any]:
     return given
 
 
-def _given_before(runtime: Runtime, ref: SessionRef, track: str | None) -> dict[str, Any]:
+def _given_before(runtime: Runtime, ref: SessionRef, track: str | None, *, newest: str | None) -> dict[str, Any]:
     """What the caller gave last, with a `track` for that alone: what the newest checkpoint that is whole has of it."""
+    known: str | None = runtime.view_cache.recalled(ref.key, f"given:{track}", newest) if newest is not None else None
+    if known is not None or newest is None:
+        return dict(json.loads(known or "{}"))
     for info in _of(runtime.store.checkpoints.infos(ref), track):
-        known: str | None = runtime.view_cache.recalled(ref.key, f"given:{track}", info.id)
-        if known is not None:
-            return dict(json.loads(known))
         with suppress(CheckpointError):  # a damaged one is told of by whoever restores it, and by `verify`
             given = runtime.store.checkpoints.read(ref, info.id).project_state.get("given")
             return dict(given) if isinstance(given, dict) else {}
@@ -328,9 +328,9 @@ def _identity(entry: Entry) -> dict[str, Any]:
     return {"id": entry.id, "seq": entry.seq, "digest": entry.digest}
 
 
-def _metrics(runtime: Runtime, ref: SessionRef, track: str | None) -> dict[str, Any]:
+def _metrics(runtime: Runtime, ref: SessionRef, run: RunRow, track: str | None) -> dict[str, Any]:
     """Running figures: nothing here reads through the session, only, where it is asked for, through one track."""
-    totals = runtime.store.transcript.totals(ref, track=track)
+    totals = run.figures if track is None else runtime.store.transcript.totals(ref, track=track)
     return {
         "messages": int(totals.get("entries", 0)),
         "tokens": int(totals.get("tokens", 0)),

@@ -78,27 +78,13 @@ def write_plan(connection: Connection, ref: SessionRef, name: str, payload: str,
 
     `name` is the digest of the view's name; the oldest of too many is dropped.
     """
+    values = {"epoch": ref.epoch, "border": border, "payload": storable(payload), "written_at": now}
     mine = plans.c.session_key == ref.key
-    drop_plan(connection, ref, name)
-    connection.execute(
-        insert(plans).values(
-            session_key=ref.key,
-            name=name,
-            epoch=ref.epoch,
-            border=border,
-            payload=storable(payload),
-            written_at=now,
-        )
-    )
-    kept = select(plans.c.name).where(mine).order_by(plans.c.written_at.desc(), plans.c.name)
-    old = connection.scalars(kept.offset(_KEPT_PLANS)).all()
-    if old:
-        connection.execute(delete(plans).where(mine, plans.c.name.in_(old)))
-
-
-def drop_plan(connection: Connection, ref: SessionRef, name: str) -> None:
-    """Forget the plan of a view, named by its digest."""
-    connection.execute(delete(plans).where(plans.c.session_key == ref.key, plans.c.name == name))
+    if connection.execute(update(plans).where(mine, plans.c.name == name).values(values)).rowcount:
+        return
+    connection.execute(insert(plans).values(session_key=ref.key, name=name, **values))
+    newest = select(plans.c.name).where(mine).order_by(plans.c.written_at.desc(), plans.c.name)
+    connection.execute(delete(plans).where(mine, plans.c.name.in_(newest.offset(_KEPT_PLANS))))
 
 
 _MAX_NAME_CHARS, _MAX_COUNTER_CHARS = 200, 100

@@ -30,8 +30,9 @@ from langchain_tiered_memory.sql.column_forms import check, damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
 from langchain_tiered_memory.sql.entry_rows import short_name
 from langchain_tiered_memory.sql.retrying import Room
-from langchain_tiered_memory.sql.rows import advance_epoch, insert_if_absent, lock_session
+from langchain_tiered_memory.sql.rows import advance_epoch, lock_session
 from langchain_tiered_memory.sql.schema import (
+    checkpoints,
     digest_of,
     digest_of_task,
     entries,
@@ -77,6 +78,10 @@ class RunRow:
     """When the newest checkpoint was made."""
     checkpoint_seq: int | None = None
     """The newest message at that time."""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    """The session's running figures, as `Transcript.totals` has them."""
+    newest: str | None = None
+    """Id of the newest checkpoint: of the run, or of the track that was asked for alone."""
 
 
 class Runs(Room):
@@ -87,15 +92,13 @@ class Runs(Room):
         with self.database.read() as connection:
             return _read_run(connection, ref)
 
-    def state(
-        self, ref: SessionRef, *, newest_finished: int, track: str | None = None
-    ) -> tuple[RunState, dict[str, str]]:
+    def state(self, ref: SessionRef, *, newest_finished: int, track: str | None = None) -> tuple[RunState, RunRow]:
         """Everything that `restore` puts back, and where the conversation is; of one track alone, or of the session.
 
-        Beside it the zones of the run's views, as `RunRow` has them.
+        Beside it the run, whose figures and phase are those of the session in any case.
         """
         with self.database.read() as connection:
-            run = _read_run(connection, ref)
+            run = _read_run(connection, ref, track=track)
             found = _read_tasks(connection, ref, newest_finished=newest_finished, track=track)
             mine = select(entries.c.seq, entries.c.message_id).where(*rows.of_track(entries, ref, track))
             pinned = mine.add_columns(literal(1).label("part")).where(entries.c.pinned.is_(True)).subquery()
@@ -113,29 +116,26 @@ class Runs(Room):
                 last_message_id=ids.get(newest),
                 pinned_seqs=tuple(pinned_seqs),
             )
-            return state, run.zones
+            return state, run
 
     def set_phase(self, ref: SessionRef, phase: str | None, now: float) -> str | None:
         """Enter a phase, or with `None` leave it. Returns the phase before."""
         with self.database.write() as connection:
-            _, row = locked_run(connection, ref, now)
-            connection.execute(
-                update(runs).where(runs.c.session_key == ref.key).values(phase=rows.packed_or_none(phase))
-            )
-        return rows.unpacked_or_none(row["phase"])
+            session = locked_session(connection, ref)
+            before = connection.scalar(select(runs.c.phase).where(runs.c.session_key == ref.key))
+            change_run(connection, session, now, phase=rows.packed_or_none(phase))
+        return rows.unpacked_or_none(before)
 
     def set_zone(self, ref: SessionRef, view: str, zone: str, now: float) -> None:
         """Remember the zone of a view. Nothing happens when the session was removed meanwhile."""
         with self.database.write() as connection:
-            try:
-                _, row = locked_run(connection, ref, now)
-            except NotFoundError:
+            session = lock_session(connection, ref.key)
+            if session is None:
                 return
-            name = packed(view)
-            known = _zones_in(connection, row)
+            row = connection.execute(select(runs).where(runs.c.session_key == ref.key)).mappings().one_or_none()
+            name, known = packed(view), {} if row is None else _zones_in(connection, row)
             zones = {key: value.value for key, value in known.items() if key != name} | {name: zone}
-            kept = dict(list(zones.items())[-_KEPT_ZONES:])
-            connection.execute(update(runs).where(runs.c.session_key == ref.key).values(zones=json.dumps(kept)))
+            change_run(connection, session, now, zones=json.dumps(dict(list(zones.items())[-_KEPT_ZONES:])))
 
     def start_task(
         self,
@@ -155,7 +155,7 @@ class Runs(Room):
         it is not looked at, and the name is this track's own.
         """
         with self.database.write() as connection:
-            session, _ = locked_run(connection, ref, now)
+            session = locked_session(connection, ref)
             known = _read_task(connection, ref, task_id, track=track, alone=alone)
             if known is not None and (waits or known["state"] == "active"):
                 return _task_of(dict(known))
@@ -197,18 +197,17 @@ class Runs(Room):
                 raise NotFoundError(msg)
             if known["state"] == "finished":
                 return _task_of(dict(known)), False
-            _, run = locked_run(connection, ref, now)
-            check(runs, {"finished_tasks": run["finished_tasks"]})
+            before = connection.scalar(select(runs.c.finished_tasks).where(runs.c.session_key == ref.key))
+            finished = 0 if before is None else before
+            check(runs, {"finished_tasks": finished})
             changed = {
                 "state": "finished",
                 "finished_at": now,
                 "last_seq": session["next_seq"] - 1,
-                "number": run["finished_tasks"] + 1,
+                "number": finished + 1,
             }
             connection.execute(update(tasks).where(_this(known)).values(changed))
-            connection.execute(
-                update(runs).where(runs.c.session_key == ref.key).values(finished_tasks=changed["number"])
-            )
+            change_run(connection, session, now, finished_tasks=changed["number"])
             return _task_of(dict(known) | changed), True
 
     def tasks(self, ref: SessionRef, *, newest_finished: int, track: str | None = None) -> list[Task]:
@@ -252,10 +251,10 @@ class Runs(Room):
             Pinned messages of the state that are gone, and whether the plans of the views hold, and stand again.
         """
         with self.database.write() as connection:
-            session, _ = locked_run(connection, ref, now)
+            session = locked_session(connection, ref)
             if track is None:
-                values = {"phase": rows.packed_or_none(state.phase), "finished_tasks": state.finished_tasks}
-                connection.execute(update(runs).where(runs.c.session_key == ref.key).values(values))
+                phase = rows.packed_or_none(state.phase)
+                change_run(connection, session, now, phase=phase, finished_tasks=state.finished_tasks)
             _restore_tasks(connection, ref, state, track=track)
             gone, changed = _restore_pins(connection, ref, state, track=track)
             holds = not changed and session["epoch"] == epoch
@@ -278,30 +277,36 @@ def locked_session(connection: Connection, ref: SessionRef) -> RowMapping:
     return row
 
 
-def locked_run(connection: Connection, ref: SessionRef, now: float) -> tuple[RowMapping, RowMapping]:
-    """The session's row, ours until the transaction ends, and the run's, made where there is none."""
-    session = locked_session(connection, ref)
-    known = select(runs).where(runs.c.session_key == ref.key)
-    row = connection.execute(known).mappings().one_or_none()
-    if row is not None:
-        return session, row
+def change_run(connection: Connection, session: RowMapping, now: float, **values: Any) -> None:  # noqa: ANN401 - by column
+    """Change the run of a session that is locked; it is made where there is none."""
+    mine = runs.c.session_key == session["key"]
+    if connection.execute(update(runs).where(mine).values(values)).rowcount:
+        return
     # A clock that was set back must not put the start into the future.
-    start = {"session_key": ref.key, "started_at": min(session["created_at"], now)}
-    connection.execute(insert_if_absent(connection, runs).values(start))
-    return session, connection.execute(known).mappings().one()
+    start = {"session_key": session["key"], "started_at": min(session["created_at"], now)}
+    connection.execute(insert(runs).values(start | values))
 
 
-def _read_run(connection: Connection, ref: SessionRef) -> RunRow:
-    """How the run stands; as at its start where nothing was written yet."""
-    row = connection.execute(select(runs).where(runs.c.session_key == ref.key)).mappings().one_or_none()
+def _read_run(connection: Connection, ref: SessionRef, *, track: str | None = None) -> RunRow:
+    """How the run and its session stand; as at its start where nothing was written of the run yet."""
+    whose = [] if track is None else [checkpoints.c.track == packed(track)]
+    mine = and_(checkpoints.c.session_key == ref.key, checkpoints.c.alone.is_(track is not None), *whose)
+    newest = select(checkpoints.c.id).where(mine).order_by(checkpoints.c.key.desc()).limit(1).scalar_subquery()
+    there = sessions.outerjoin(runs, runs.c.session_key == sessions.c.key)
+    query = select(sessions, runs, newest.label("newest")).select_from(there).where(sessions.c.key == ref.key)
+    row = connection.execute(query).mappings().one_or_none()
     if row is None:
-        made = connection.scalar(select(sessions.c.created_at).where(sessions.c.key == ref.key))
-        return RunRow(started_at=made if isinstance(made, float | int) else 0.0)
+        return RunRow()
+    known = {"newest": row["newest"], "figures": rows.figures_of(connection, row)}
+    if row["session_key"] is None:
+        made = row["created_at"]
+        return RunRow(started_at=made if isinstance(made, float | int) else 0.0, **known)
     values: dict[str, Any] = {name: row[name] for name in _OF_RUN} | {"phase": rows.unpacked_or_none(row["phase"])}
     for error in damage_in(runs, {name: row[name] for name in (*_OF_RUN, "phase")}):
         damage_of(connection).note(error)
         del values[error.column]
-    return RunRow(zones={unpacked(view): zone.value for view, zone in _zones_in(connection, row).items()}, **values)
+    zones = {unpacked(view): zone.value for view, zone in _zones_in(connection, row).items()}
+    return RunRow(zones=zones, **known, **values)
 
 
 def _zones_in(connection: Connection, row: RowMapping) -> dict[str, Zone]:

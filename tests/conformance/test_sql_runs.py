@@ -44,7 +44,9 @@ def finish(store: SqlStore, ref: SessionRef, task_id: str) -> Task:
 
 def test_a_run_of_which_nothing_was_noted_stands_as_at_its_start(store: SqlStore) -> None:
     ref = session_with(store, 2)
-    assert store.runs.read(ref) == RunRow(started_at=NOW)
+    run = store.runs.read(ref)
+    assert dataclasses.replace(run, figures={}) == RunRow(started_at=NOW)
+    assert run.figures["entries"] == 2
     assert store.runs.tasks(ref, newest_finished=9) == []
     assert store.runs.current_task(ref, "main") is None
 
