@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
-    from langchain_tiered_memory.types.drafts import Appended, SearchFilters
+    from langchain_tiered_memory.types.drafts import Appended, Follows, SearchFilters
     from langchain_tiered_memory.types.outcomes import ViewDiff
     from langchain_tiered_memory.types.records import Fact, Hit, SessionRef
 
@@ -309,9 +309,11 @@ class SessionEngine:
         task: str | None = None,
         new_ids: frozenset[str] = frozenset(),
         as_given: bool = True,
+        follows: Follows | None = None,
     ) -> tuple[list[str], Appended | None]:
         """Write messages, as `Session.add_messages` says; all else, and what it gives, as of `remember`."""
         runtime, batch = self.engine.writable_runtime(), list(messages)
+        sent = self.engine.take_sent(self.session_id, self.track, batch)
         about = {telemetry.CONVERSATION: self.session_id, telemetry.RECORDS: len(batch)}
         with telemetry.operation("upsert_memory", about):
             ids, appended = remember(
@@ -324,12 +326,17 @@ class SessionEngine:
                 at=at,
                 kind=kind,
                 task=task,
-                sent_tokens=self.engine.take_sent(self.session_id, self.track, batch),
+                sent_tokens=sent,
                 begun_by=self.begun_by,
                 new_ids=new_ids,
                 checkpointer=self.checkpointer,
                 as_given=as_given,
+                follows=follows,
             )
+        if appended is not None and appended.is_taken:  # the caller tries again
+            if sent is not None:
+                self.engine.sent.put((self.session_id, self.track), sent)
+            return ids, appended
         if batch and isinstance(batch[-1], AIMessage):
             request = runtime.last_requests.take_answered(self.session_id, self.track)
             if request is not None:

@@ -37,8 +37,7 @@ from langchain_tiered_memory.transcript.derived_rows import (
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.sql.column_forms import Columns
-    from langchain_tiered_memory.types.drafts import Incoming
-    from langchain_tiered_memory.types.records import Draft
+    from langchain_tiered_memory.types.drafts import Follows, Incoming
 
 DropFacts: TypeAlias = Callable[[Connection, int, Sequence[int]], None]
 """The transaction, a session's key and numbers of messages: removes the facts that these messages state."""
@@ -106,13 +105,18 @@ def write_round(
     *,
     now: float,
     joins_task: bool = False,
-) -> tuple[int, list[str]]:
+    follows: Follows | None = None,
+) -> tuple[int, list[str]] | None:
     """Write messages with distinct ids to a locked session. Returns how many were new, and the ids of the edited.
 
-    With `joins_task` those without a task are of the one that was started last on their track.
+    With `joins_task` those without a task are of the one that was started last on their track. `None`, and nothing
+    written, where they are of a track on which what they follow has not its number.
     """
     key = session["key"]
-    known, current = _known(connection, key, [item.draft for item in incoming])
+    before = [] if follows is None else [(incoming[0].draft.track, follows.message_id)]
+    known, current = _known(connection, key, [*((one.draft.track, one.draft.id) for one in incoming), *before])
+    if follows is not None and (before[0] not in known or known[before[0]]["seq"] != follows.seq):
+        return None
     if joins_task and any(current.values()):
         incoming = [_of_task(item, current[item.draft.track]) for item in incoming]
     fresh: list[Incoming] = []
@@ -137,17 +141,18 @@ def write_round(
 
 def any_known(connection: Connection, key: int, incoming: Sequence[Incoming], ids: frozenset[str]) -> bool:
     """Whether a message with one of these ids is on its track already."""
-    return bool(_known(connection, key, [item.draft for item in incoming if item.draft.id in ids])[0])
+    names = [(one.draft.track, one.draft.id) for one in incoming if one.draft.id in ids]
+    return bool(_known(connection, key, names)[0])
 
 
 def _known(
-    connection: Connection, key: int, drafts: Sequence[Draft]
+    connection: Connection, key: int, names: Sequence[tuple[str, str]]
 ) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[str, str | None]]:
-    """What is stored of these messages, by track and id; and the current task of each of their tracks."""
+    """What is stored of the messages of these tracks and ids, by both; and the current task of each of their tracks."""
     known: dict[tuple[str, str], dict[str, Any]] = {}
     current: dict[str, str | None] = {}
-    for track in dict.fromkeys(draft.track for draft in drafts):
-        named = {digest_of(draft.id): draft.id for draft in drafts if draft.track == track}
+    for track in dict.fromkeys(of for of, _ in names):
+        named = {digest_of(one): one for of, one in names if of == track}
         for part in chunks(list(named)):
             found = connection.execute(_KNOWN, {"session": key, "track": packed(track), "digests": part}).mappings()
             for row in found:

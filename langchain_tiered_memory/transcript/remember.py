@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.drafts import Appended, Incoming
+    from langchain_tiered_memory.types.drafts import Appended, Follows, Incoming
 
 
 When = dt.datetime | float
@@ -54,6 +54,7 @@ def remember(
     new_ids: frozenset[str] = frozenset(),
     checkpointer: str | None = None,
     as_given: bool = True,
+    follows: Follows | None = None,
 ) -> tuple[list[str], Appended | None]:
     """Write messages and give the ids of those that stand in the transcript now: what was forgotten stays out.
 
@@ -61,8 +62,9 @@ def remember(
     that is not given is the one started last on this track. `sent_tokens` are the raw tokens of the request that
     the last message answers, which teach the calibration. `begun_by` is the place in a graph whose sub-agent begins
     the session with it, and `checkpointer` what of LangGraph keeps the conversation too. Where one of `new_ids` is
-    there already, nothing is written. What nests too deeply is refused where the messages are `as_given`; in an
-    answer that was paid for it is kept as a text of JSON instead, and reported.
+    there already, or what they follow (`follows`) is not there as it was, nothing is written. What nests too deeply is
+    refused where the messages are `as_given`; in an answer that was paid for it is kept as a text of JSON instead, and
+    reported.
     """
     files = runtime.settings.files if runtime.settings.files.enabled else None
     incoming: list[Incoming] = []
@@ -96,6 +98,7 @@ def remember(
         new_ids=new_ids,
         checkpointer=checkpointer,
         joins_task=task is None,
+        follows=follows,
     )
     if appended.is_taken:
         return [], appended

@@ -30,7 +30,7 @@ from langchain_tiered_memory.sql.schema import (
 from langchain_tiered_memory.transcript.append import DropFacts, any_known, rounds_of, write_round
 from langchain_tiered_memory.transcript.entry_reads import EntryReads, read_named
 from langchain_tiered_memory.transcript.tombstones import held_back, known_before
-from langchain_tiered_memory.types.drafts import Appended, Incoming
+from langchain_tiered_memory.types.drafts import Appended, Follows, Incoming
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
 
 if TYPE_CHECKING:
@@ -136,11 +136,13 @@ class Transcript(EntryReads):
         new_ids: frozenset[str] = frozenset(),
         checkpointer: str | None = None,
         joins_task: bool = False,
+        follows: Follows | None = None,
     ) -> Appended:
         """Write messages; ids that exist on its track are taken as the same message (idempotent) or its edit.
 
-        Nothing is written when one of `new_ids` exists. With `joins_task` those without a task are of the one that was
-        started last on their track.
+        Nothing is written when one of `new_ids` exists, nor where the messages, all of one track, are to follow what is
+        not there as it was known, or the session has forgotten anything. With `joins_task` those without a task are of
+        the one that was started last on their track.
 
         What was forgotten is left out; where nothing is left, a session is not made for it either.
 
@@ -161,17 +163,27 @@ class Transcript(EntryReads):
                 checkpointer=checkpointer,
                 before=lambda: known_before(connection, secret, session_id),
             )
+            taken = Appended(ref=rows.session_ref(row), new=0, revised=(), is_taken=True)
+            if follows is not None and (row["epoch"], row["forgotten"]) != (follows.epoch, None):
+                connection.rollback()
+                return taken
             left_out = held_back(connection, secret, row, incoming)
             is_forgotten = any(incoming[place].draft.id in new_ids for place in left_out)
             if new_ids and (is_forgotten or any_known(connection, row["key"], incoming, new_ids)):
-                return Appended(ref=rows.session_ref(row), new=0, revised=(), is_taken=True)
+                return taken
             if left_out and len(left_out) == len(incoming):
                 connection.rollback()
                 return Appended(ref=rows.session_ref(row), new=0, revised=(), left_out=left_out)
             new, revised, behind = 0, list[str](), _last_seq(connection, row)
             rounds = rounds_of([item for place, item in enumerate(incoming) if place not in left_out])
             for number, items in enumerate(rounds, 1):
-                fresh, edits = write_round(connection, row, items, self.drop_facts, now=now, joins_task=joins_task)
+                wrote = write_round(
+                    connection, row, items, self.drop_facts, now=now, joins_task=joins_task, follows=follows
+                )
+                if wrote is None:
+                    connection.rollback()
+                    return taken
+                (fresh, edits), follows = wrote, None
                 new, revised = new + fresh, revised + edits
                 if edits or number < len(rounds):  # numbers, totals and epoch moved
                     row = connection.execute(_BY_KEY, {"session": row["key"]}).mappings().one()

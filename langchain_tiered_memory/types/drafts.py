@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +40,15 @@ class Incoming:
     """Files that its tool calls touch."""
 
 
+class Follows(NamedTuple):
+    """The message that new ones of its track go on from: they are written only while it stands as it was known."""
+
+    message_id: str
+    seq: int
+    epoch: int
+    """The session's, when it was known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
     """What one write did."""
@@ -49,7 +58,7 @@ class Appended:
     revised: tuple[str, ...]
     """Ids of messages that came again with other content."""
     is_taken: bool = False
-    """Whether an id that had to be new was there already: nothing was written then."""
+    """Whether an id that had to be new was there already, or what they follow is not as it was: none was written."""
     left_out: frozenset[int] = frozenset()
     """Places of messages that were forgotten, and were not written again."""
     behind: int = 0

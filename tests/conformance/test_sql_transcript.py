@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, NotFoundError
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.schema import packed, storable, unpacked
+from langchain_tiered_memory.types.drafts import Follows
 from tests.store_builders import (
     NOW,
     append,
@@ -136,6 +137,25 @@ def test_nothing_is_written_when_an_id_that_must_be_new_is_there(store: SqlStore
     written = append(store, "s", incoming("two", "c"), incoming("main", "b"), new_ids=frozenset({"b", "c"}))
     assert (written.is_taken, written.new) == (False, 2)
     assert [one.text for one in store.transcript.entries(ref, track="main")] == ["one", "two", "main"]
+
+
+def test_messages_that_follow_one_are_written_where_it_stands_as_it_was_known(store: SqlStore) -> None:
+    ref = session_with(store, 2)
+    append(store, "s", incoming("sub", "m9", track="sub"))
+    for follows in (
+        Follows("m2", 3, ref.epoch),
+        Follows("m2", 2, ref.epoch + 1),
+        Follows("m9", 3, ref.epoch),
+        Follows("gone", 2, ref.epoch),
+    ):
+        refused = append(store, "s", incoming("two", "m3"), follows=follows)
+        assert (refused.is_taken, refused.new) == (True, 0), follows
+    refused = append(store, "another", incoming("two", "m3"), follows=Follows("m2", 2, 0))
+    assert refused.is_taken
+    assert store.transcript.find("another") is None
+    written = append(store, "s", incoming("two", "m3"), follows=Follows("m2", 2, ref.epoch))
+    assert (written.is_taken, written.new, written.behind) == (False, 1, 3)
+    assert [one.id for one in store.transcript.entries(ref, track="main")] == ["m1", "m2", "m3"]
 
 
 def test_tracks_are_listed_in_the_order_in_which_they_began(store: SqlStore) -> None:

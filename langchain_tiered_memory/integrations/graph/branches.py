@@ -22,6 +22,7 @@ from langchain_tiered_memory.integrations.graph.client_resends import (
 )
 from langchain_tiered_memory.integrations.state import BranchRecord, digests_at, digests_of
 from langchain_tiered_memory.messages.codec import coerce, encode
+from langchain_tiered_memory.types.drafts import Follows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,6 +71,15 @@ def keep_branch(
     archived = known.archived if known is not None else None
     has_old = known is not None and len(messages) >= known.count and ids == known.ids
     seq = known.seq if known is not None else 0
+    new = messages[known.count :] if known is not None and has_old and said == known.said else []
+    if known is not None and known.count and new and not (forgotten or known.forgotten):
+        # Mostly nobody else wrote anything: then all that is asked is asked by the write.
+        follows = Follows(str(messages[known.count - 1].id), seq, known.epoch)
+        wrote = session.core.add(new, kind=kind, task=task, as_given=False, follows=follows)[1]
+        if wrote is not None and not wrote.is_taken:
+            newest = _newest_if_ours(session, known, new, head=None, wrote=wrote)
+            if newest is not None:
+                return replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
     head = session.core.runtime.store.transcript.head(session.session_id, track=session.track, seq=seq)
     ref = head.ref if head is not None else None
     given, forgotten = forgotten, forgotten | frozenset(known.forgotten if known is not None else ())
