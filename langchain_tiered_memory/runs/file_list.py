@@ -1,5 +1,8 @@
 """The files that a run touched: each once, and as a text for a small room, what was changed first, the latest first.
 
+Which files are named goes by when they were read or changed last: an agent comes back to those soonest, whichever of
+the two it did. What was only found or listed comes behind them, for a search names many files that nobody opens.
+
 A path that stands there whole can be copied into the next call, and costs a line. So the files read or changed last are
 written whole in most of the room, up to as many as somebody looks through, and the others are folded: their common
 folder is said once, and each file is named below it. Only what does not fit even so is counted instead of named.
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import replace
-from itertools import groupby, zip_longest
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.file_accesses import is_at, same_names
@@ -99,8 +102,8 @@ def files_block(
 
     Grouped into changed, read, found and listed, in this order; in each the latest access first. What goes first when
     the room is short: tool and turn of each access, then whole paths (the others are folded), then the files that
-    were only found or listed, then those read or changed longest ago, as many of either; the last line counts them
-    ("and 7 more"). Every folded path can be put together again from its folder and its name.
+    were only found or listed, then those read or changed longest ago; the last line counts them ("and 7 more"). Every
+    folded path can be put together again from its folder and its name.
 
     Args:
         accesses: What was touched; of the accesses to one file the latest counts, and a change stays a change.
@@ -130,15 +133,8 @@ def files_block(
 
 
 def _last_to_go(files: Iterable[FileAccess]) -> list[FileAccess]:
-    """The latest changed and the latest read in turns, then what was only found or listed.
-
-    By age alone, a run that looks through a folder would push what it changed itself out of the list.
-    """
-    latest = sorted(files, key=lambda one: (-one.seq, -one.at, one.path))
-    changed = [one for one in latest if one.operation == "write"]
-    read = [one for one in latest if one.operation == "read"]
-    in_turns = [one for pair in zip_longest(changed, read) for one in pair if one is not None]
-    return in_turns + [one for one in latest if one.operation in _FOUND]
+    """The latest changed or read first, then what was only found or listed."""
+    return sorted(files, key=lambda one: (one.operation in _FOUND, -one.seq, -one.at, one.path))
 
 
 def _in_groups(files: Sequence[FileAccess]) -> list[FileAccess]:

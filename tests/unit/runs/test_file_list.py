@@ -180,10 +180,17 @@ def test_the_order_in_which_accesses_are_given_does_not_matter(files: list[FileA
     assert block(distinct, 120) == block(distinct[::-1], 120)
 
 
-def test_a_run_that_looks_through_many_files_still_names_those_that_it_changed() -> None:
+def test_a_search_through_many_files_pushes_out_none_that_was_changed_or_read() -> None:
     changed = [access(f"/srv/app/changed_{n}.py", n, "write", "edit") for n in range(26)]
-    read = [access(f"/srv/lib/part_{n % 7}/read_{n}.py", 100 + n) for n in range(150)]
+    found = [access(f"/srv/lib/part_{n % 7}/found_{n}.py", 100 + n, "search", "grep") for n in range(150)]
     for room in (800, 1600):
-        named = named_in(block(changed + read, room))
-        assert {one.path for one in changed} <= named, room
-        assert {one.path for one in read[-10:]} <= named, room
+        assert {one.path for one in changed} <= named_in(block(changed + found, room)), room
+
+
+def test_what_was_read_lately_is_named_before_what_was_changed_long_ago() -> None:
+    changed = [access(f"/srv/app/part_{n}/changed.py", n, "write", "edit") for n in range(20)]
+    read = [access(f"/srv/lib/part_{n}/read.py", 100 + n) for n in range(6)]
+    named = named_in(block(changed + read, 100))
+    assert {one.path for one in read} <= named
+    assert changed[-1].path in named
+    assert changed[0].path not in named
