@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 Fate: TypeAlias = Literal["edited", "anew", "gone"]
 """What becomes of the lines of a file: some are others, all are, or there is no such file any more."""
+ANY_FILE = ""
+"""The path of what a command may have changed that names no file: another state of the whole project."""
 _Use: TypeAlias = "tuple[str, FileOperation, Fate | None, str]"
 """How a command names a file, what it does with it, what becomes of its lines, where that is known, and the file or
 folder that it has become, for a copy or what was moved; else empty."""
@@ -282,7 +284,7 @@ def fates_of_call(call: RequestedCall, settings: FileSettings) -> tuple[tuple[st
     return tuple(
         (path, fate, plain_path(source) or "")
         for written, fate, source in found
-        if (path := plain_path(written)) is not None
+        if (path := plain_path(written) if written else ANY_FILE) is not None
     )
 
 
@@ -364,9 +366,17 @@ _CHANGERS: dict[str, Fate | None] = {
 }
 _NAMES_FILES = frozenset({"--", "--ours", "--theirs"})
 """With one of these, `git checkout` puts files into another state; else it mostly goes to a branch."""
+_BEGINS_BRANCH = frozenset({"-b", "-c", "--create", "--orphan"})
+"""With one of these, a branch begins where the files are."""
+_MOVERS = frozenset({"merge", "pull", "rebase", "cherry-pick", "revert", "am", "apply"})
+"""Commands of git that bring other lines into files."""
+_RESETS_FILES = frozenset({"--hard", "--merge", "--keep"})
+_LEAVES_FILES = frozenset({"list", "show", "drop", "clear"})
+"""What is asked of `git stash` where files stay as they are."""
 _STAGED = frozenset({"-S", "--staged"})
 """With one of these, `git restore` leaves files as they are."""
 _TAKES_VALUE = {
+    "git": frozenset({"-C", "-c"}),
     "restore": frozenset({"-s", "--source"}),
     "head": frozenset({"-n", "-c"}),
     "tail": frozenset({"-n", "-c"}),
@@ -400,7 +410,24 @@ def fates_in_command(command: str) -> Iterator[tuple[str, Fate, str]]:
     `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it,
     but where it went to has these lines.
     """
+    if any(_changes_any(words) for words in _simple_commands(command)):
+        yield ANY_FILE, "edited", ""
     yield from ((path, fate, source) for path, _, fate, source in _uses_in(command) if fate is not None)
+
+
+def _changes_any(words: Sequence[str]) -> bool:
+    """Whether a command of git puts the files of a project into another state, and names none of them."""
+    if words[0].rsplit("/", 1)[-1] != "git":
+        return False
+    name, *rest = _without_options("git", words[1:]) or [""]
+    arguments = {*words[1:]}
+    if name == "reset":
+        return not arguments.isdisjoint(_RESETS_FILES)
+    if name == "stash":
+        return _LEAVES_FILES.isdisjoint(rest[:1])
+    if name in {"checkout", "switch"}:
+        return arguments.isdisjoint(_NAMES_FILES | _BEGINS_BRANCH)
+    return name in _MOVERS
 
 
 def _uses_in(command: str) -> Iterator[_Use]:

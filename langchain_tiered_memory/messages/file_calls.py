@@ -113,10 +113,14 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
         for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
             answer = answers.get(call.id or "")
             touches = touches_of_call(call, settings) if answer is not None else ()
-            if answer is None or not touches:
+            if answer is None:
+                continue
+            changes = changes_of(call, settings)
+            unsaid = unsaid_of(call, changes, settings)
+            if not (touches or unsaid):
                 continue
             result = message_or_stand_in(answer)[0]
-            changes, reading = changes_of(call, settings), reading_of(call, result, settings)
+            reading = reading_of(call, result, settings)
             written = [touch.path for touch in touches if touch.operation == "write"]
             kind: _Kind | None = None
             has_form = False
@@ -131,7 +135,7 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
                 touches=touches,
                 does=_does(call, touches, settings),
                 changes=changes,
-                unsaid=unsaid_of(call, changes, settings),
+                unsaid=unsaid,
                 reading=reading,
                 refused=getattr(result, "status", "success") == "error",
                 kind=kind,

@@ -75,6 +75,7 @@ class Unsaid:
     """A file whose lines a command changed without saying into what."""
 
     path: str
+    """`ANY_FILE`: whichever it is; a command put all of them into another state."""
     fate: Fate
     source: str = ""
     """The file or folder that it is a copy of, or that was moved there; empty where there is none."""

@@ -67,6 +67,25 @@ def test_parts_of_files_are_quoted_within_the_budget_and_go_with_their_message(c
         assert "crane.hook - 17" not in _text(told(call_style, session.context, "", max_tokens=_BUDGET))
 
 
+@pytest.mark.parametrize(("command", "is_doubtful"), [("git pull", True), ("git status", False)])
+def test_lines_known_before_git_put_files_into_another_state_say_so(command: str, *, is_doubtful: bool) -> None:
+    with open_memory(clock=FrozenClock(NOW)) as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Mend the harbour's cranes.", id="goal")])
+        for number in range(1, 60):
+            session.add_messages(_work(number))
+            if number == 20:
+                call = {"name": "bash", "args": {"command": command}, "id": "g"}
+                done = ToolMessage("Already done.", tool_call_id="g", id="done")
+                session.add_messages([AIMessage("", tool_calls=[call], id="git"), done])
+                [git] = [entry.seq for entry in session.entries() if entry.id == "git"]
+            session.flush()
+        told_of = f"may be others since a command in message {git}"
+        shown = _text(session.context("", max_tokens=2 * _BUDGET))
+        assert PARTS_NOTE in shown
+        assert (told_of in shown) is is_doubtful
+
+
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_one_call_on_a_file_is_enough_until_the_talk_has_gone_elsewhere(call_style: CallStyle) -> None:
     with open_memory(clock=FrozenClock(NOW)) as memory:

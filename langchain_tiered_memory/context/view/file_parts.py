@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.messages.file_accesses import is_at, may_be_same
+from langchain_tiered_memory.messages.file_accesses import ANY_FILE, is_at, may_be_same
 from langchain_tiered_memory.messages.file_texts import Change, Reading, Unsaid
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.readings import read_once
@@ -192,7 +192,7 @@ def _tell_of_command(by_path: dict[str, list[_Fragment]], text: Unsaid, *, seq: 
     copies = {moved[path]: [_copy(one, moved[path]) for one in by_path[path]] for path in moved}
     # What is written to a folder leaves the other files there.
     meant = is_at if text.fate == "gone" else may_be_same
-    for path in [path for path in by_path if meant(path, text.path)]:
+    for path in [path for path in by_path if text.path == ANY_FILE or meant(path, text.path)]:
         if text.fate != "edited":
             del by_path[path]
         for fragment in by_path.get(path, ()):

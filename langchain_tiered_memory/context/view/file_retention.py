@@ -26,9 +26,12 @@ from langchain_tiered_memory.summaries.rendering import parts_block
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Inputs
+    from langchain_tiered_memory.types.records import Entry
 
 _CANDIDATES = 120
 """Latest groups with file work that are looked at."""
+_BETWEEN = 600
+"""Latest messages among which commands of git are looked for that name no file: as long as parts are chosen from."""
 _TEXTS = 400
 """Latest changes and readings among which parts are chosen: each is held against those before it."""
 _LISTED_FILES = 300
@@ -128,18 +131,28 @@ def _file_texts(inputs: Inputs, rendered: RenderedView) -> list[FileText]:
     seqs = store.files.worked_on(inputs.ref, track=inputs.track, before=plan.tail_from, limit=_CANDIDATES)
     found = store.transcript.groups_of(inputs.ref, seqs) if seqs else []
     entries = {entry.seq: entry for entry in (*found, *rendered.tail) if entry.seq not in inputs.off}
-    groups = as_groups(entries.values())
     ages, age = dict[int, int](), 0
-    for group in reversed(groups):
+    for group in reversed(as_groups(entries.values())):
         ages[group.first_seq] = age
         age += group.tokens
+    entries = {entry.seq: entry for entry in _naming_git(inputs, rendered, since=min(seqs, default=0))} | entries
     texts = [
-        FileText(seq=seq, age=ages[call.group], text=text, shown=seq in standing)
-        for call in file_calls(groups, settings)
+        FileText(seq=seq, age=ages.get(call.group, 0), text=text, shown=seq in standing)
+        for call in file_calls(as_groups(sorted(entries.values(), key=lambda entry: entry.seq)), settings)
         if not call.refused
         for seq, text in call.texts()
     ]
     return texts[-_TEXTS:]
+
+
+def _naming_git(inputs: Inputs, rendered: RenderedView, *, since: int) -> list[Entry]:
+    """The groups between the work that is looked at whose calls name git: it changes files without naming them."""
+    if not since:
+        return []
+    last = rendered.plan.tail_from - 1
+    read = [one for one in inputs.entries(after=since, up_to=last, limit=_BETWEEN) if one.seq not in inputs.off]
+    naming = {one.group for one in read if one.calls and "git " in one.payload}
+    return [one for one in read if one.group in naming]
 
 
 def _doing(inputs: Inputs, rendered: RenderedView) -> frozenset[str]:
