@@ -16,6 +16,7 @@ from langchain_tiered_memory.recall.filling import LONG_SHARE, Offer, PassageOff
 from langchain_tiered_memory.recall.finding import APART, asked, find, hit_of
 from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.text.sentences import Span
 from langchain_tiered_memory.text.truncation import head_and_tail
 
 if TYPE_CHECKING:
@@ -154,7 +155,9 @@ class Telling:
                     score=hit.score,
                     tokens=tokens,
                     sitting=0,
-                    passages=(PassageOffer(score=1.0, tokens=self._price(part)),) if part else (),
+                    passages=(PassageOffer(score=1.0, tokens=self._price(part), span=Span(0, len(part))),)
+                    if part
+                    else (),
                     place=number if number in before else None,
                 )
             )

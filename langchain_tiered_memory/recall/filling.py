@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from langchain_tiered_memory.models.message_counting import MESSAGE_TOKENS
 from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.summaries.writers.ranking import greets
-from langchain_tiered_memory.text.sentences import ASKS, pieces
+from langchain_tiered_memory.text.sentences import ASKS, Span, pieces, split_passages
 from langchain_tiered_memory.text.similarity import wording
+from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -41,6 +42,8 @@ LONG_SHARE = 0.5
 """An entry above this part of the budget may be shown by its passages; a shorter one is shown whole or not at all."""
 _PASSAGES_OF_ENTRY = 2
 """How many passages of one entry are shown at most."""
+_LINE_WORDS = 12
+"""Of a part of a passage that has no room: about a line of a listing."""
 _OF_OTHER_HALF = 0.5
 """Of its score, what one half of an exchange lends the other: before what scores clearly less, behind what answers."""
 _LONGEST_TALK = 400
@@ -57,6 +60,10 @@ class PassageOffer:
     """Its `RankedEntry.passage_scores`."""
     tokens: int
     """What showing it alone costs, speaker and pointer to the whole included."""
+    span: Span
+    """Where it stands in the text of its entry."""
+    told: float = 0.0
+    """How much of the question it shares, in nats; 0 in an entry without a place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +82,12 @@ class Offer:
     """All its passages in their order; may be left empty for an entry that is short enough, or must not be cut."""
     place: int | None = None
     """Its place among what is shown before all else, whatever it costs; `None`: it competes with the others."""
+    lines: tuple[PassageOffer, ...] = ()
+    """Of what has a place, the lines of its best passage: some of them have room where that has none."""
 
 
-Chosen: TypeAlias = "dict[int, tuple[int, ...] | None]"
-"""Entries that are in, in the order of the conversation: which of their passages, `None` for all of it."""
+Chosen: TypeAlias = "dict[int, tuple[Span, ...] | None]"
+"""Entries that are in, in the order of the conversation: where what is shown of them stands, `None` for all of it."""
 
 
 def price(entry: Entry) -> int:
@@ -94,9 +103,10 @@ def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int
     """Choose among `offers`, never above `max_tokens`.
 
     `header_tokens` is what the first entry shown of a sitting costs in addition (its date); a missing sitting costs
-    nothing. What has a place comes first, whole or, where it is long, by its best passages. Then the best buy is taken
-    first; one that does not fit is passed over. What is kept for passages is not kept from the entry that scores best:
-    nothing that they show is worth more.
+    nothing. What has a place comes first, whole or, where it is long, by its best passages, or by some lines of the
+    best: what answers less is never shown in its stead for being shorter. Then the best buy is taken first; one that
+    does not fit is passed over. What is kept for passages is not kept from the entry that scores best: nothing that
+    they show is worth more.
     """
     budget = _Budget(max_tokens, header_tokens or {})
     shown: Chosen = {}
@@ -112,10 +122,10 @@ def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int
         keeping = kept if offer.score < best else 0
         if budget.buys(offer.tokens, sitting=offer.sitting, keeping=keeping):
             shown[offer.sequence] = None
-    for _, sequence, index, tokens, sitting in pieces:
+    for _, sequence, span, tokens, sitting in pieces:
         taken = shown.get(sequence, ())
         if taken is not None and len(taken) < _PASSAGES_OF_ENTRY and budget.buys(tokens, sitting=sitting):
-            shown[sequence] = (*taken, index)
+            shown[sequence] = (*taken, span)
     for offer in wholes:
         if offer.sequence not in shown and budget.buys(offer.tokens, sitting=offer.sitting):
             shown[offer.sequence] = None
@@ -123,15 +133,37 @@ def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int
 
 
 def _place(offer: Offer, budget: _Budget, shown: Chosen, *, max_tokens: int) -> None:
-    """Show an entry before all else: whole where it is short enough, or no dearer than its best passages."""
-    pieces = sorted(_pieces([offer]))[:_PASSAGES_OF_ENTRY]
-    short = offer.tokens <= max(max_tokens * LONG_SHARE, sum(tokens for *_, tokens, _ in pieces))
-    if (short or not pieces) and budget.buys(offer.tokens, sitting=offer.sitting):
+    """Show an entry before all else: whole where it is short enough, or no dearer than its best passages.
+
+    Where its best passage has no room, the lines of that which match best are shown.
+    """
+    told = sorted((one for one in offer.passages if one.told), key=lambda one: (-one.told, one.span))
+    told = told[:_PASSAGES_OF_ENTRY]
+    short = offer.tokens <= max(max_tokens * LONG_SHARE, sum(one.tokens for one in told))
+    if (short or not told) and budget.buys(offer.tokens, sitting=offer.sitting):
         shown[offer.sequence] = None
         return
-    for _, sequence, index, tokens, sitting in pieces:
-        if budget.buys(tokens, sitting=sitting):
-            shown[sequence] = (*(shown.get(sequence) or ()), index)
+    for one in told:
+        if budget.buys(one.tokens, sitting=offer.sitting):
+            shown[offer.sequence] = (*(shown.get(offer.sequence) or ()), one.span)
+        elif offer.sequence not in shown:
+            break
+    if offer.sequence not in shown and offer.lines:
+        lines = _around_the_best(offer.lines, max_tokens=max_tokens * LONG_SHARE)
+        if budget.buys(POINTER_TOKENS + sum(line.tokens for line in lines), sitting=offer.sitting):
+            shown[offer.sequence] = (Span(lines[0].span.start, lines[-1].span.stop),)
+
+
+def _around_the_best(lines: Sequence[PassageOffer], *, max_tokens: float) -> Sequence[PassageOffer]:
+    """The line that matches best, with those beside it that there is room for: they tell what it is of."""
+    best = max(range(len(lines)), key=lambda at: lines[at].told)
+    first, after, left = best, best + 1, max_tokens - POINTER_TOKENS - lines[best].tokens
+    while True:
+        beside = [at for at in (first - 1, after) if 0 <= at < len(lines) and lines[at].tokens <= left]
+        if not beside:
+            return lines[first:after]
+        at = max(beside, key=lambda at: lines[at].told)
+        first, after, left = min(first, at), max(after, at + 1), left - lines[at].tokens
 
 
 class _Budget:
@@ -157,17 +189,17 @@ def _worth(score: float, tokens: int) -> float:
     return score / price
 
 
-def _pieces(offers: Sequence[Offer]) -> Iterator[tuple[float, int, int, int, int]]:
-    """The passages on offer, as (minus worth, sequence, index, tokens, sitting): sorted, the best buy stands first.
+def _pieces(offers: Sequence[Offer]) -> Iterator[tuple[float, int, Span, int, int]]:
+    """The passages on offer, as (minus worth, sequence, span, tokens, sitting): sorted, the best buy stands first.
 
     An entry's score is shared out by how well each passage does beside the best one.
     """
     for offer in offers:
         best = max((passage.score for passage in offer.passages), default=0.0)
-        for index, passage in enumerate(offer.passages):
+        for passage in offer.passages:
             if passage.score > 0 and passage.tokens < offer.tokens:
                 worth = _worth(offer.score * passage.score / best, passage.tokens)
-                yield -worth, offer.sequence, index, passage.tokens, offer.sitting
+                yield -worth, offer.sequence, passage.span, passage.tokens, offer.sitting
 
 
 def mended(
@@ -242,16 +274,19 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], 
             if code + tokens > code_room and one.sequence not in places:
                 continue
             code += tokens
-        total = max(len(entry.text), 1)
+        per_character = 1.2 * tokens / max(len(entry.text), 1)
         pieces = tuple(
             PassageOffer(
                 score=0.0
                 if entry.role == "assistant" and only_asks(entry.text[passage.start : passage.stop])
                 else score,
-                tokens=POINTER_TOKENS + math.ceil(tokens * (passage.stop - passage.start) / total * 1.2),
+                tokens=POINTER_TOKENS + math.ceil(per_character * (passage.stop - passage.start)),
+                span=Span(passage.start, passage.stop),
+                told=_told(found, passage.terms.split()) if one.sequence in places else 0.0,
             )
             for passage, score in zip(found.passages[one.sequence], one.passage_scores, strict=True)
         )
+        best_piece = max(pieces, key=lambda piece: piece.told, default=None) if one.sequence in places else None
         offers.append(
             Offer(
                 sequence=one.sequence,
@@ -260,6 +295,26 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], 
                 sitting=found.sittings[one.sequence],
                 passages=pieces if len(pieces) > 1 else (),
                 place=places.get(one.sequence),
+                lines=_lines(found, entry.text, best_piece.span, per_character) if best_piece is not None else (),
             )
         )
     return offers
+
+
+def _told(found: Found, terms: Collection[str]) -> float:
+    """How much of the question these terms tell, in nats."""
+    return math.fsum(found.nats.get(term, 0.0) for term in frozenset(terms))
+
+
+def _lines(found: Found, text: str, passage: Span, per_character: float) -> tuple[PassageOffer, ...]:
+    """A passage in parts of about a line."""
+    inside = text[passage.start : passage.stop]
+    return tuple(
+        PassageOffer(
+            score=0.0,
+            tokens=math.ceil(per_character * (one.stop - one.start)),
+            span=Span(passage.start + one.start, passage.start + one.stop),
+            told=_told(found, analyse(inside[one.start : one.stop])),
+        )
+        for one in split_passages(inside, max_words=_LINE_WORDS)
+    )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.ranking import RankedEntry
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.text.sentences import Span
     from langchain_tiered_memory.types.drafts import SearchFilters
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 
@@ -180,12 +181,11 @@ def _missed(found: Found, ranked: Sequence[RankedEntry], quotes: Sequence[Quoted
     )
 
 
-def _quoted(found: Found, seq: int, chosen: tuple[int, ...] | None) -> Quoted:
+def _quoted(found: Found, seq: int, chosen: tuple[Span, ...] | None) -> Quoted:
     entry = found.entries[seq]
     if chosen is None:
         return Quoted(entry=entry)
-    pieces = tuple(entry.text[found.passages[seq][one].start : found.passages[seq][one].stop] for one in chosen)
-    return Quoted(entry=entry, passages=pieces)
+    return Quoted(entry=entry, passages=tuple(entry.text[one.start : one.stop] for one in chosen))
 
 
 def detail_of(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry], *, query: str, max_tokens: int) -> Detail:

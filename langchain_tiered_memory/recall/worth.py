@@ -24,7 +24,7 @@ from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.questions import Stretch
@@ -106,7 +106,11 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     rows, whole = _answers(found, new, beside=beside), _whole_score(found, new)
     asks = _asks(found, new, rows, said=said)
     work = frozenset(one.sequence for one in hidden if _is_work(found.entries[one.sequence]))
-    plain = [_with_the_best_work(row, work, asks=asks) for row in _plain(found, rows, beside=beside)]
+    plain = _plain(found, rows, beside=beside)
+    if asks != "a question":
+        plain = [
+            _with_the_best_work(row, {one.sequence: one.score for one in new if one.sequence in work}) for row in plain
+        ]
     best = sorted((-nats, seq) for nats, seq in (row[0] for row in plain))
     goes_on = asks == "a question" and _goes_on(found, hidden, shown, whole)
     return Judged(
@@ -120,10 +124,10 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     )
 
 
-def _with_the_best_work(row: _Row, work: Collection[int], *, asks: Asks) -> _Row:
-    """What answers; of the work of tools no more than the best for who does not ask."""
-    best = next((seq for _, seq in row if seq in work), None)
-    return row if asks == "a question" else [one for one in row if one[1] == best or one[1] not in work]
+def _with_the_best_work(row: _Row, scores: Mapping[int, float]) -> _Row:
+    """What answers; of the work of tools no more than what is ranked best, for who does not ask."""
+    best = max((seq for _, seq in row if seq in scores), key=lambda seq: scores[seq], default=None)
+    return [one for one in row if one[1] == best or one[1] not in scores]
 
 
 def _is_work(entry: Entry) -> bool:

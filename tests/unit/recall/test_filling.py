@@ -1,9 +1,12 @@
 """What a budget is filled with."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.recall.filling import Chosen, Offer, PassageOffer, fill
+from langchain_tiered_memory.text.sentences import Span
 
 OFFERS = st.lists(
     st.builds(
@@ -12,9 +15,10 @@ OFFERS = st.lists(
         score=st.floats(0, 5),
         tokens=st.integers(0, 900),
         sitting=st.integers(0, 3),
-        passages=st.lists(st.builds(PassageOffer, score=st.floats(0, 1), tokens=st.integers(0, 200)), max_size=4).map(
-            tuple
-        ),
+        passages=st.lists(
+            st.builds(PassageOffer, score=st.floats(0, 1), tokens=st.integers(0, 200), span=st.just(Span(0, 0))),
+            max_size=4,
+        ).map(lambda passages: tuple(replace(one, span=Span(at, at + 1)) for at, one in enumerate(passages))),
     ),
     max_size=25,
     unique_by=lambda offer: offer.sequence,
@@ -27,6 +31,10 @@ def offer(sequence: int, score: float, tokens: int, *passages: PassageOffer, sit
     return Offer(sequence=sequence, score=score, tokens=tokens, sitting=sitting, passages=passages)
 
 
+def passage(at: int, score: float, tokens: int, *, told: float = 0.0) -> PassageOffer:
+    return PassageOffer(score=score, tokens=tokens, span=Span(at, at + 1), told=told)
+
+
 def sequences(chosen: Chosen) -> list[int]:
     return list(chosen)
 
@@ -36,7 +44,11 @@ def cost_of(chosen: Chosen, offers: list[Offer], headers: dict[int, int]) -> int
     cost = sum(headers.get(sitting, 0) for sitting in {by_sequence[sequence].sitting for sequence in chosen})
     for sequence, passages in chosen.items():
         entry = by_sequence[sequence]
-        cost += entry.tokens if passages is None else sum(entry.passages[index].tokens for index in passages)
+        cost += (
+            entry.tokens
+            if passages is None
+            else sum({each.span: each.tokens for each in entry.passages}[span] for span in passages)
+        )
     return cost
 
 
@@ -97,12 +109,12 @@ def test_a_header_is_paid_once_for_its_sitting() -> None:
 
 
 def test_an_expensive_entry_is_shown_by_its_best_passages() -> None:
-    long = offer(1, 3, 2000, *(PassageOffer(score=score, tokens=40) for score in (0.1, 0.9, 0.5)))
-    assert fill([long, offer(2, 0.1, 300)], max_tokens=1000) == {1: (1, 2), 2: None}
+    long = offer(1, 3, 2000, *(passage(at, score, 40) for at, score in enumerate((0.1, 0.9, 0.5))))
+    assert fill([long, offer(2, 0.1, 300)], max_tokens=1000) == {1: (Span(1, 2), Span(2, 3)), 2: None}
 
 
 def test_a_passage_without_any_score_is_not_shown() -> None:
-    long = offer(1, 3, 2000, PassageOffer(score=0, tokens=40), PassageOffer(score=0, tokens=40))
+    long = offer(1, 3, 2000, passage(0, 0, 40), passage(1, 0, 40))
     assert fill([long], max_tokens=1000) == {}
 
 
@@ -111,6 +123,16 @@ def test_no_budget_shows_nothing() -> None:
 
 
 def test_what_is_kept_for_passages_is_not_kept_from_the_best_entry() -> None:
-    pieces = (PassageOffer(score=0.7, tokens=130), PassageOffer(score=0.1, tokens=140))
+    pieces = (passage(0, 0.7, 130), passage(1, 0.1, 140))
     offers = [offer(7, 1.3, 215, *pieces), offer(5, 0.8, 190, *pieces), offer(6, 0.2, 10)]
     assert fill(offers, max_tokens=228) == {6: None, 7: None}
+
+
+def test_of_what_answers_best_lines_are_shown_where_no_passage_has_room() -> None:
+    passages = (passage(0, 0.9, 90, told=2), passage(1, 0.5, 95, told=8))
+    lines = tuple(passage(at, 0, 12, told=told) for at, told in enumerate((0, 1, 6, 0, 0)))
+    best = replace(offer(1, 3, 185, *passages), place=0, lines=lines)
+    short = offer(2, 9, 20)
+    assert fill([best, short], max_tokens=100)[1] == (Span(1, 2),)
+    assert fill([best, short], max_tokens=80) == {1: (Span(1, 3),), 2: None}
+    assert fill([best, short], max_tokens=27) == {2: None}
