@@ -416,7 +416,7 @@ def fates_in_command(command: str) -> Iterator[tuple[str, Fate, str]]:
 
 
 def _changes_any(words: Sequence[str]) -> bool:
-    """Whether a command of git puts the files of a project into another state, and names none of them."""
+    """Whether a command of git puts the files of a project into another state, without the name of any."""
     if words[0].rsplit("/", 1)[-1] != "git":
         return False
     name, *rest = _without_options("git", words[1:]) or [""]
@@ -425,6 +425,8 @@ def _changes_any(words: Sequence[str]) -> bool:
         return not arguments.isdisjoint(_RESETS_FILES)
     if name == "stash":
         return _LEAVES_FILES.isdisjoint(rest[:1])
+    if "." in rest and name in {"checkout", "restore"}:
+        return name == "checkout" or _STAGED.isdisjoint(arguments)
     if name in {"checkout", "switch"}:
         return arguments.isdisjoint(_NAMES_FILES | _BEGINS_BRANCH)
     return name in _MOVERS

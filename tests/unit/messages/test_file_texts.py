@@ -116,6 +116,8 @@ def test_several_files_failed_reads_and_what_a_write_gave_are_no_reading() -> No
         ("git -C src checkout main", [("", "edited")]),
         ("git stash; git merge quay", [("", "edited")]),
         ("git reset --hard HEAD~1", [("", "edited")]),
+        ("git checkout -- .", [("", "edited")]),
+        ("git restore --staged .", []),
         ("git checkout -b quay; git stash list; git reset crane.py; git log; git commit -m merge", []),
         ("cp a.md b.md notes", [("notes/a.md", "anew"), ("notes/b.md", "anew")]),
         ("echo log.txt >> log.txt", []),
