@@ -15,8 +15,8 @@ from langchain_tiered_memory.messages.quoting import LEAST_TOKENS
 from langchain_tiered_memory.recall.filling import LONG_SHARE, Offer, PassageOffer, fill, wording_of
 from langchain_tiered_memory.recall.finding import APART, asked, find, hit_of
 from langchain_tiered_memory.recall.questions import repeats
-from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.sentences import Span
+from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.truncation import head_and_tail
 
 if TYPE_CHECKING:
