@@ -275,17 +275,17 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], 
                 continue
             code += tokens
         per_character = 1.2 * tokens / max(len(entry.text), 1)
-        pieces = tuple(
-            PassageOffer(
-                score=0.0
-                if entry.role == "assistant" and only_asks(entry.text[passage.start : passage.stop])
-                else score,
-                tokens=POINTER_TOKENS + math.ceil(per_character * (passage.stop - passage.start)),
-                span=Span(passage.start, passage.stop),
-                told=_told(found, passage.terms.split()) if one.sequence in places else 0.0,
+        pieces: list[PassageOffer] = []
+        for passage, score in zip(found.passages[one.sequence], one.passage_scores, strict=True):
+            asks = entry.role == "assistant" and only_asks(entry.text[passage.start : passage.stop])
+            pieces.append(
+                PassageOffer(
+                    score=0.0 if asks else score,
+                    tokens=POINTER_TOKENS + math.ceil(per_character * (passage.stop - passage.start)),
+                    span=Span(passage.start, passage.stop),
+                    told=_told(found, passage.terms.split()) if one.sequence in places and not asks else 0.0,
+                )
             )
-            for passage, score in zip(found.passages[one.sequence], one.passage_scores, strict=True)
-        )
         best_piece = max(pieces, key=lambda piece: piece.told, default=None) if one.sequence in places else None
         offers.append(
             Offer(
@@ -293,7 +293,7 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], 
                 score=one.score,
                 tokens=tokens,
                 sitting=found.sittings[one.sequence],
-                passages=pieces if len(pieces) > 1 else (),
+                passages=tuple(pieces) if len(pieces) > 1 else (),
                 place=places.get(one.sequence),
                 lines=_lines(found, entry.text, best_piece.span, per_character) if best_piece is not None else (),
             )
