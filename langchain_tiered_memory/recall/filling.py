@@ -265,7 +265,7 @@ def _is_code(entry: Entry) -> bool:
 def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], *, code_room: int) -> list[Offer]:
     """What is ranked, `best` before all else, in the room of code too: what else that does not hold is left out."""
     offers: list[Offer] = []
-    places = {seq: place for place, seq in enumerate(best)}
+    places = {seq: place for place, seq in enumerate(dict.fromkeys(best))}
     code = 0
     for one in sorted(ranked, key=lambda one: places.get(one.sequence, len(places))):
         entry = found.entries[one.sequence]

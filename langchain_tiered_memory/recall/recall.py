@@ -102,7 +102,9 @@ def recall(
 
     judged = judge(found, is_hidden)
     ranked = judged.worth_quoting() if said_at is not None else judged.hidden
-    offers = offers_of(found, ranked, judged.best, code_room=code_room)
+    # What a tool gave is long: it never gives way to short words that answer less.
+    given = [one.sequence for one in ranked if one.sequence in judged.answers & judged.work]
+    offers = offers_of(found, ranked, (*judged.best, *given), code_room=code_room)
     first = {found.sittings[seq]: seq for seq in sorted(found.sittings, reverse=True)}
     headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for number, seq in first.items()}
     replaced: dict[int, Sequence[Fact]] = {}
