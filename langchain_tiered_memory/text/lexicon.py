@@ -126,6 +126,14 @@ NEXT_STEP = re.compile(
     r"|now,? i(?:['\u2019]ll| will| need to)\b"
 )
 """How whoever works says what comes next."""
+CORRECTION = re.compile(
+    r"\b(?:actually|correction|scratch (?:that|what)|i meant|i mis(?:spoke|typed)|my mistake|sorry,|no longer|changed"
+    r"|instead of"
+    r"|rather than|turns out|is now|are now|now (?:at|is|it)|has (?:moved|been (?:moved|changed|raised|cut"
+    r"|lowered|increased))|moved (?:to|from)|raised to|cut to|switch(?:ed|ing)? (?:to|from)|not \S+ anymore"
+    r"|en fait|finalement|doch|eigentlich|en realidad|de hecho)\b|\u5176\u5b9e|\u6539\u4e3a|\u6539\u6210"
+    r"|\u66f4\u6b63"
+)
 CANCELLED = re.compile(
     r"\b(?:cancell?ed|called off|abgesagt|storniert|annul\u00e9e?s?|cancelad[oa]s?|annullat[oa])\b"
     r"|\u53d6\u6d88|\u4e2d\u6b62|\u30ad\u30e3\u30f3\u30bb\u30eb"

@@ -120,7 +120,7 @@ def worded(low: str) -> set[str]:
         found.add("constraint")
     if "constraint" in found:
         found.add("restricts")
-    if "decision" in found or cues.CANCELLED.search(low):
+    if "decision" in found or cues.CORRECTION.search(low) or cues.CANCELLED.search(low):
         found.add("settles")
     if cues.SMALL_TALK.match(low):
         found.add("small talk")
