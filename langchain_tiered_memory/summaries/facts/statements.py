@@ -152,12 +152,14 @@ BRIEF_CHARS = 600
 _MIN_GOAL_WORDS = 5
 _MIN_WORDS = 3
 _ANSWER_WORDS = 5
+_POINTS_BACK = re.compile(r"(?:it|that|they|this one)(?:['\u2019]\w+)?\b", re.IGNORECASE)
 _ANSWERS = PARTICULAR | {"full name", "decision"}
 
 _NO_UNIT = (
     "a|an|the|and|or|of|for|to|at|on|in|by|with|per|is|are|was|were|it|that|this|so|but|not|from|as|now"
     "|if|i|we|you|he|she|they|when|which|who|instead|rather|after|before|each|every|ago|again|too"
 )
+_LONG_FIGURE = re.compile(r"\d\d")
 _DIGIT = re.compile(r"\d")
 _FIGURE = re.compile(rf"(?:{NUMBER.pattern})(?: ?(?!(?:{_NO_UNIT})\b)[^\W\d_]{{1,20}}\b)?")
 """A figure with the word behind it: what it counts."""
@@ -241,7 +243,7 @@ def read(clause: str) -> Read:
     said = worded(cues.lowered(without_remark(clause)))
     if "tells nothing" in said:  # what seemed a remark is what it says: "I'm Danish, and I teach the cello"
         said = worded(cues.lowered(clause))
-    signs = said | _formed(shape, value, named)
+    signs = said | _formed(clause, shape, value, named)
     if named and _introduces(clause, named):
         signs.add("introduces")
     if about and len(about.words) > 1:
@@ -293,7 +295,7 @@ def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) 
     if (
         about
         and not stated.named
-        and (words <= _ANSWER_WORDS or leans(clause))
+        and (words <= _ANSWER_WORDS or _POINTS_BACK.match(clause))
         and stated.signs & _ANSWERS
         and not listed
         and "**" not in clause
@@ -413,11 +415,11 @@ def _shaped(clause: str, named: Sequence[re.Match[str]], denied: Sequence[str]) 
     return ("name", single) if single else ("", "")
 
 
-def _formed(shape: str, value: str, named: Sequence[re.Match[str]]) -> set[str]:
+def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]]) -> set[str]:
     signs = {shape} if shape else set()
     if shape == "figure":
         digits = sum(char.isdigit() for char in value)
-        small = digits == 1 and value.isdigit()
+        small = digits == 1 and value.isdigit() and _LONG_FIGURE.search(clause) is None
         signs = set() if small else {"figure"}
     if any(" " in one[0] for one in named):
         signs.add("full name")
