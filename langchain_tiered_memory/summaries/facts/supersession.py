@@ -27,6 +27,7 @@ from langchain_tiered_memory.summaries.facts.values import (
     denied_values,
     doubts,
     shape_of,
+    states_figure,
     supposes,
     unit_of,
 )
@@ -469,4 +470,4 @@ def _takes_place(new: _Looked, old: _Looked) -> bool:
     if new.shape == Shape.WORDS:  # much is said of "the script" and "the family" that does not take anything back
         same = bool(new.fact.attribute) and new.fact.attribute == old.fact.attribute
         return same or len(new.about) >= _TELLING_WORDS or new.stance.frame.named == old.stance.frame.named != ()
-    return not new.unit or not old.unit or new.unit == old.unit
+    return not new.unit or not old.unit or new.unit == old.unit or states_figure(new.fact.text)
