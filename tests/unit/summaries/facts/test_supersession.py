@@ -25,6 +25,8 @@ CORRECTED = [
     ("We picked Kafka for the billing queue.", "No, for the billing queue we'll go with RabbitMQ."),
     ("The port is 8080.", "Sorry, it's 8443, not 8080."),
     ("I live in Graz.", "I moved to Vienna last month."),
+    ("The report timeout is 30 seconds.", "The report timeout was raised to 2 minutes."),
+    ("The ferry budget is 300 euros.", "The ferry budget went up to 350 dollars."),
     ("The budget review takes place on Monday.", "Sorry, the budget review has to wait until Wednesday."),
     ("The password rotation runs every 30 days.", "Sorry, the password rotation happens every 60 days."),
     (
