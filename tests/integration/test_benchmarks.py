@@ -124,7 +124,7 @@ def test_what_a_model_wrote_is_found_again_and_shown(run: Run) -> None:
 def test_recorded_answers_to_reviews_make_room_and_lose_no_more_than_their_slips(run: Run) -> None:
     found, printed = run(reviewed_notes.main)
     before, after = found["figures"]["before"], found["figures"]["after"]
-    assert after["stated"] > before["stated"] + 0.2
+    assert after["stated"] > before["stated"] + 0.15
     assert after["notes"] < before["notes"] / 2
     assert after["lost"] == 1
     assert "reviews as recorded" in printed
