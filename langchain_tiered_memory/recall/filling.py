@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.models.message_counting import MESSAGE_TOKENS
@@ -21,7 +22,7 @@ from langchain_tiered_memory.text.similarity import wording
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.ranking import RankedEntry
@@ -82,8 +83,9 @@ class Offer:
     """All its passages in their order; may be left empty for an entry that is short enough, or must not be cut."""
     place: int | None = None
     """Its place among what is shown before all else, whatever it costs; `None`: it competes with the others."""
-    lines: tuple[PassageOffer, ...] = ()
-    """Of what has a place, the lines of its best passage: some of them have room where that has none."""
+    lines: Callable[[], tuple[PassageOffer, ...]] = tuple
+    """Of what has a place, the lines of its best passage: some of them have room where that has none. Made when asked
+    for, as most have room."""
 
 
 Chosen: TypeAlias = "dict[int, tuple[Span, ...] | None]"
@@ -148,13 +150,14 @@ def _place(offer: Offer, budget: _Budget, shown: Chosen, *, max_tokens: int) -> 
             shown[offer.sequence] = (*(shown.get(offer.sequence) or ()), one.span)
         elif offer.sequence not in shown:
             break
-    if offer.sequence not in shown and offer.lines:
-        lines = _around_the_best(offer.lines, max_tokens=max_tokens * LONG_SHARE)
+    if offer.sequence not in shown and (lines := offer.lines()):
+        most = min(max_tokens * LONG_SHARE, budget.left_for(offer.sitting))
+        lines = _around_the_best(lines, max_tokens=most)
         if budget.buys(POINTER_TOKENS + sum(line.tokens for line in lines), sitting=offer.sitting):
             shown[offer.sequence] = (Span(lines[0].span.start, lines[-1].span.stop),)
 
 
-def _around_the_best(lines: Sequence[PassageOffer], *, max_tokens: float) -> Sequence[PassageOffer]:
+def _around_the_best(lines: tuple[PassageOffer, ...], *, max_tokens: float) -> tuple[PassageOffer, ...]:
     """The line that matches best, with those beside it that there is room for: they tell what it is of."""
     best = max(range(len(lines)), key=lambda at: lines[at].told)
     first, after, left = best, best + 1, max_tokens - POINTER_TOKENS - lines[best].tokens
@@ -174,12 +177,15 @@ class _Budget:
         self._header_tokens = header_tokens
         self._headed: set[int] = set()
 
+    def left_for(self, sitting: int) -> int:
+        """What is left for entries of a sitting, its header paid."""
+        return self.left - (0 if sitting in self._headed else self._header_tokens.get(sitting, 0))
+
     def buys(self, tokens: int, *, sitting: int, keeping: int = 0) -> bool:
         """Pay for an entry (and its header, if the first of its sitting), unless that leaves less than `keeping`."""
-        price = tokens + (0 if sitting in self._headed else self._header_tokens.get(sitting, 0))
-        if price > self.left - keeping:
+        if tokens > self.left_for(sitting) - keeping:
             return False
-        self.left -= price
+        self.left = self.left_for(sitting) - tokens
         self._headed.add(sitting)
         return True
 
@@ -262,10 +268,10 @@ def _is_code(entry: Entry) -> bool:
     return entry.role == "tool" or entry.kind in ("code", "tool_output") or "```" in entry.text
 
 
-def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], *, code_room: int) -> list[Offer]:
-    """What is ranked, `best` before all else, in the room of code too: what else that does not hold is left out."""
+def offers_of(found: Found, ranked: Sequence[RankedEntry], first: Sequence[int], *, code_room: int) -> list[Offer]:
+    """What is ranked, `first` before all else, in the room of code too: what else that does not hold is left out."""
     offers: list[Offer] = []
-    places = {seq: place for place, seq in enumerate(dict.fromkeys(best))}
+    places = {seq: place for place, seq in enumerate(dict.fromkeys(first))}
     code = 0
     for one in sorted(ranked, key=lambda one: places.get(one.sequence, len(places))):
         entry = found.entries[one.sequence]
@@ -276,17 +282,18 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], 
             code += tokens
         per_character = 1.2 * tokens / max(len(entry.text), 1)
         pieces: list[PassageOffer] = []
-        for passage, score in zip(found.passages[one.sequence], one.passage_scores, strict=True):
+        told = [nats_of(found, terms) for terms in told_by(found, one.sequence)] if one.sequence in places else None
+        for at, (passage, score) in enumerate(zip(found.passages[one.sequence], one.passage_scores, strict=True)):
             asks = entry.role == "assistant" and only_asks(entry.text[passage.start : passage.stop])
             pieces.append(
                 PassageOffer(
                     score=0.0 if asks else score,
                     tokens=POINTER_TOKENS + math.ceil(per_character * (passage.stop - passage.start)),
                     span=Span(passage.start, passage.stop),
-                    told=_told(found, passage.terms.split()) if one.sequence in places and not asks else 0.0,
+                    told=told[at] if told is not None and not asks else 0.0,
                 )
             )
-        best_piece = max(pieces, key=lambda piece: piece.told, default=None) if one.sequence in places else None
+        best = max(pieces, key=lambda piece: piece.told, default=None) if one.sequence in places else None
         offers.append(
             Offer(
                 sequence=one.sequence,
@@ -295,13 +302,24 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], 
                 sitting=found.sittings[one.sequence],
                 passages=tuple(pieces) if len(pieces) > 1 else (),
                 place=places.get(one.sequence),
-                lines=_lines(found, entry.text, best_piece.span, per_character) if best_piece is not None else (),
+                lines=tuple if best is None else partial(_lines, found, entry.text, best.span, per_character),
             )
         )
     return offers
 
 
-def _told(found: Found, terms: Collection[str]) -> float:
+def told_by(found: Found, seq: int) -> list[frozenset[str]]:
+    """What of the question each passage of an entry tells.
+
+    With each counts the first line of a long one: a title, or what columns hold, tells of all that is below it.
+    """
+    passages, known = found.passages[seq], found.nats.keys()
+    line, _, below = found.entries[seq].text[: passages[0].stop].partition("\n")
+    head = frozenset(analyse(line) if below and len(passages) > 1 else ()) & known
+    return [head.union(known & passage.terms.split()) for passage in passages]
+
+
+def nats_of(found: Found, terms: Collection[str]) -> float:
     """How much of the question these terms tell, in nats."""
     return math.fsum(found.nats.get(term, 0.0) for term in frozenset(terms))
 
@@ -314,7 +332,7 @@ def _lines(found: Found, text: str, passage: Span, per_character: float) -> tupl
             score=0.0,
             tokens=math.ceil(per_character * (one.stop - one.start)),
             span=Span(passage.start + one.start, passage.start + one.stop),
-            told=_told(found, analyse(inside[one.start : one.stop])),
+            told=nats_of(found, analyse(inside[one.start : one.stop])),
         )
         for one in split_passages(inside, max_words=_LINE_WORDS)
     )

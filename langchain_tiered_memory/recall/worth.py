@@ -16,7 +16,15 @@ from operator import gt
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.messages.message_text import notices_of
-from langchain_tiered_memory.recall.filling import POINTER_TOKENS, asks_again, only_asks, price, wording_of
+from langchain_tiered_memory.recall.filling import (
+    POINTER_TOKENS,
+    asks_again,
+    nats_of,
+    only_asks,
+    price,
+    told_by,
+    wording_of,
+)
 from langchain_tiered_memory.recall.ranking import TIME_TERMS, WEIGHTS
 from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
@@ -99,7 +107,7 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
         else:
             shown.append(one)
     hidden = tuple(once.values())
-    new = [one for one in hidden if one.adds]
+    new = [_with_its_head(found, one) for one in hidden if one.adds]
     said = [row for row, one in enumerate(found.stretches) if not cues.SMALL_TALK.match(cues.lowered(one.text))]
     # Beside other things that are said, what does not ask is answered only where all the less is shared by chance.
     beside = [row for row, one in enumerate(found.stretches) if not one.asks and len(said) != 1]
@@ -154,6 +162,13 @@ def _answers(found: Found, new: Sequence[RankedEntry], *, beside: Sequence[int])
         kept.sort(key=lambda one: (one.sequence in again, -one.shared[row]))
         rows.append([] if _greets(found.stretches[row]) else [(one.shared[row], one.sequence) for one in kept])
     return rows
+
+
+def _with_its_head(found: Found, one: RankedEntry) -> RankedEntry:
+    """An entry of which each passage shares what the first line does."""
+    told = told_by(found, one.sequence)
+    stretches = [stretch.terms for stretch in found.stretches]
+    return replace(one, shared=tuple(max(nats_of(found, terms & each) for each in told) for terms in stretches))
 
 
 def _shared_by_chance(found: Found) -> list[float]:

@@ -158,3 +158,24 @@ def test_who_only_asked_in_other_words_is_found_behind_what_answers() -> None:
         )
         session.add_messages(small_talk(40))
         assert "7731" in session.search("What is the code of the depot in the north?", levels=[0])[0].text
+
+
+def registers(rows: int) -> list[BaseMessage]:
+    """Twenty pages of a table, of which the eighth tells in its midst what Tolsta Wharf takes."""
+    chance, runs = random.Random(5), list[BaseMessage]()
+    ports = [
+        f"{port} {kind}" for port in ("Calder", "Morvern", "Tolsta", "Hirta") for kind in ("Sound", "Bank", "Ness")
+    ]
+    for number in range(20):
+        page = [f"{number},{chance.choice(ports)},{chance.randint(11000, 98000)}" for _ in range(rows)]
+        if number in {7, 15}:
+            page.insert(rows // 2, f"{number},Tolsta Wharf,50936" if number == 7 else f"{number},Hirta Wharf,20000")
+        runs += queried(number, "\n".join(["page,name,berth_fee", *page]))
+    return runs
+
+
+@pytest.mark.parametrize("rows", [12, 60, 300])
+@pytest.mark.parametrize("max_tokens", [1000, 4000])
+def test_a_row_of_a_long_table_answers_by_what_the_head_says_of_its_columns(rows: int, max_tokens: int) -> None:
+    asked = "What is the berth fee of Tolsta Wharf?"
+    assert "50936" in shown([*registers(rows), *small_talk(40)], asked, max_tokens=max_tokens)

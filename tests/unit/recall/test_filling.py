@@ -131,8 +131,15 @@ def test_what_is_kept_for_passages_is_not_kept_from_the_best_entry() -> None:
 def test_of_what_answers_best_lines_are_shown_where_no_passage_has_room() -> None:
     passages = (passage(0, 0.9, 90, told=2), passage(1, 0.5, 95, told=8))
     lines = tuple(passage(at, 0, 12, told=told) for at, told in enumerate((0, 1, 6, 0, 0)))
-    best = replace(offer(1, 3, 185, *passages), place=0, lines=lines)
+    best = replace(offer(1, 3, 185, *passages), place=0, lines=lambda: lines)
     short = offer(2, 9, 20)
     assert fill([best, short], max_tokens=100)[1] == (Span(1, 2),)
     assert fill([best, short], max_tokens=80) == {1: (Span(1, 3),), 2: None}
     assert fill([best, short], max_tokens=27) == {2: None}
+
+
+def test_what_answers_second_best_is_narrowed_to_what_the_best_left() -> None:
+    lines = tuple(passage(at, 0, 12, told=told) for at, told in enumerate((0, 6, 1, 1)))
+    best = replace(offer(1, 3, 45), place=0)
+    second = replace(offer(2, 3, 185), place=1, lines=lambda: lines)
+    assert fill([best, second], max_tokens=78)[2] == (Span(1, 2),)
