@@ -47,6 +47,7 @@ class EventName(StrEnum):
     NOTES_JOINED = "notes_joined", "a model rewrote notes in fewer words, because a view had no room for them"
     CONDENSED_APART = "condensed_apart", "the last request could not be used to condense; the usual call was made"
     REQUEST_NOT_KEPT = "request_not_kept", "the last request cannot be used to condense; the usual call will be made"
+    NOTE_NOT_REPLACED = "note_not_replaced", "a summary named a note that it does not tell of; the note stays"
     NEXT_WRITER = "next_writer", "another writer takes over a summary"
     CIRCUIT_OPENED = "circuit_opened", "a writer failed repeatedly, and is left alone for a while", _WARNING
     CIRCUIT_CLOSED = "circuit_closed", "a writer works again"

@@ -9,6 +9,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.call_styles import CALL_STYLES, told
 from tests.memory_builders import entries_of, open_memory, quick_settings, ref_of
@@ -16,6 +17,7 @@ from tests.memory_builders import entries_of, open_memory, quick_settings, ref_o
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from langchain_tiered_memory.reports import Event
     from tests.call_styles import CallStyle
 
 PLAN, CHANGE = "Our holiday goes to Oaxaca", "Everybody flies into Lisbon after all."
@@ -103,3 +105,30 @@ def test_what_all_messages_have_in_common_makes_none_of_them_near() -> None:
         assert 0 < near[0] < 1
         assert runtime.likeness(ref, [], [{seq} for seq in seqs]) == {}
         assert runtime.likeness(ref, seqs[-1:], [{seqs[-1] + 9}]) == {}
+
+
+def test_a_note_that_is_named_by_a_line_that_does_not_tell_of_it_stays_and_an_event_says_so() -> None:
+    def careless(messages: Sequence[BaseMessage]) -> str:
+        """Names the first note in whatever it says of a walk."""
+
+        def write(prompt: str) -> str:
+            lines = (line for line in SAID.findall(prompt) if line != "Fine.")
+            return "\n".join(f"- [instead of 1] {line}" if "walk" in line else f"- [keep] {line}" for line in lines)
+
+        text = str(messages[-1].text)
+        return in_parts(messages, write) or write(text)
+
+    events: list[Event] = []
+    with open_memory(model=ScriptedModel(answers=careless), settings=quick_settings(eager=True)) as memory:
+        memory.subscribe(events.append)
+        session = memory.session("s")
+        session.add_messages([*said("The mooring of the boat is berth 30."), *said("The rent is 900 euros a month.")])
+        session.flush()
+        session.add_messages([*said("We went for a long walk in the hills."), *said("Nice weather, too.")])
+        session.add_messages([*said("Good morning to you."), *said("Yes, it is.")])
+        session.flush()
+        facts = [fact.text for fact in session.facts()]
+    assert any("berth 30" in fact for fact in facts), facts
+    refused = [event for event in events if event.name == EventName.NOTE_NOT_REPLACED]
+    assert refused, [str(event.name) for event in events]
+    assert refused[0].details["notes"] == 1

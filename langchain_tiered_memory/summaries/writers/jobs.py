@@ -9,6 +9,7 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.checks.soundness import Unsound, soundness, unsound
 from langchain_tiered_memory.summaries.facts.signs import SURE
 from langchain_tiered_memory.summaries.writers.ranking import is_filler
+from langchain_tiered_memory.text.identifiers import folded, identifiers, states
 from langchain_tiered_memory.text.sentences import sentences
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Fact, Role, Spent
@@ -107,15 +108,17 @@ class CondenseJob:
     def unsound(self, text: str, settings: ValidationSettings) -> Unsound | None:
         """Return why `text` cannot stand for the sources, or `None` if it can, or nobody asks.
 
-        Messages in which rules find nothing in particular may be told in a line, as the prompt asks.
+        Messages in which rules find nothing in particular may be told in a line, as the prompt asks. A name that stands
+        in a message beside them ("the game" is called so there) is known.
         """
         if not settings.enabled or "soundness" not in settings.rules:
             return None
         texts = [source.text for source in self.sources]
+        beside = folded("\n".join(source.text for source in self.beside))
         found = soundness(
             text,
             texts,
-            self.known,
+            (*self.known, *(name for name in identifiers(text) if states(beside, name))),
             target_tokens=self.target_tokens,
             are_messages=self.level == 1,
             say_little=self.level == 1 and self._is_talk(texts),

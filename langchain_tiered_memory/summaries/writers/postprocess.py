@@ -32,6 +32,8 @@ from langchain_tiered_memory.summaries.marks import (
     TOOL_MARK,
     WAITING,
     date_of,
+    ends,
+    instead_of,
     is_kept,
     without_instead,
 )
@@ -124,6 +126,11 @@ class Finish:
         """With marks on what is in no source, labels on what a tool said, within its size, and with what it dropped."""
         ids = [fact.id for fact in job.kept]
         own = without_instead(written.text.strip(), ids, meant=partial(may_replace, job.kept))
+        stay = sum(len(instead_of(line)) for line in written.text.splitlines())
+        stay -= sum(len(ends(line)) for line in own.splitlines())
+        if stay > 0:
+            said = f"{written.model} named {stay} notes that are not listed, or not told of: they stay"
+            self.report(EventName.NOTE_NOT_REPLACED, said, session_id=job.session_id, level=job.level, notes=stay)
         text, notes = own, written.notes
         times = (job.first_at, job.last_at, *(source.at for source in job.sources))
         beside = [source.text for source in job.beside]

@@ -115,6 +115,16 @@ def test_recalled_quotes_stand_under_the_date_of_their_sitting() -> None:
     assert lines[2:-1] == ["[1970-01-01 00:00]", "Ann: first", "Ben: second", "[1970-01-04 00:00]", "user: later"]
 
 
+def test_recall_says_where_messages_are_left_out_between_two_quotes_of_a_sitting() -> None:
+    lines = recall_block([Quoted(entry=entry(number, f"said {number}")) for number in (1, 2, 5)]).splitlines()
+    assert [line for line in lines if "said" in line or line == "..."] == [
+        "user: said 1",
+        "user: said 2",
+        "...",
+        "user: said 5",
+    ]
+
+
 def test_recall_says_when_the_message_was_said_that_it_stands_before() -> None:
     quotes = [Quoted(entry=entry(1, "first", at=0.0))]
     told = [recall_block(quotes, asked_at=at).splitlines()[3:-1] for at in (60.0, 3 * DAY)]

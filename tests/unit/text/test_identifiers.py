@@ -22,6 +22,10 @@ def test_a_bare_single_digit_is_not_worth_keeping() -> None:
     assert identifiers("we have 3 of them") == frozenset()
 
 
+def test_a_code_may_end_in_letters() -> None:
+    assert "k-200a" in identifiers("It's a 1968 Kustom K-200A guitar.")
+
+
 def test_codes_versions_hashes_and_dates_are_found_whole() -> None:
     found = identifiers("v1.2.3 broke JIRA-123 on 2024-05-06 at commit 3f2a9bc with ORA-00942")
     assert found == {"v1.2.3", "jira-123", "2024-05-06", "3f2a9bc", "ora-00942"}

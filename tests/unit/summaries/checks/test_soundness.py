@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from langchain_tiered_memory.settings import ValidationSettings
@@ -184,3 +186,29 @@ def test_what_is_no_small_talk_is_told_by_its_own_words_though_rules_find_nothin
         )  # fmt: skip
         for text in ("- Bananas are yellow and monkeys swim.", "- They talked.", "- The team chose PostgreSQL."):
             assert job.unsound(text, ValidationSettings()) is not None
+
+
+def test_a_name_that_stands_in_a_message_beside_the_sources_is_known() -> None:
+    def source(number: int, text: str) -> SourceText:
+        return SourceText(id=f"m{number}", text=text, tokens=14, at=0.0, seq=number, role="user")
+
+    said = (
+        "I did play that one too, and then it kept calling me lazy.",
+        "Nous avons abandonn\u00e9 la piscine, trop ch\u00e8re, ce sera un potager.",
+        "You could ask your friends if they make you the leader.",
+        "Maybe, at least I would get some things before they take it all.",
+    )
+    job = CondenseJob(
+        level=1, strategy="detailed", sources=tuple(source(n, text) for n, text in enumerate(said, 5)), facts=(),
+        target_tokens=60, max_tokens=80, session_id="s", title=None, participants=(), first_at=0.0, last_at=0.0,
+        message_count=4,
+    )  # fmt: skip
+    text = (
+        "- User's pool: given up, costs much; a vegetable garden instead\n"
+        "- Assistant quit Harbour Lantern Keeper after being called lazy; user suggested becoming leader."
+    )
+    assert job.unsound(text, ValidationSettings()) == "ungrounded"
+    beside = replace(job, beside=(source(1, "These days I mostly play Harbour Lantern Keeper."),))
+    assert beside.unsound(text, ValidationSettings()) is None
+    strange = "- The board of the bank approved loans for Harbour Lantern Keeper as freight rates fell in Asia."
+    assert beside.unsound(strange, ValidationSettings()) is not None
