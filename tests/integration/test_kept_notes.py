@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.embeddings import Embeddings
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
@@ -132,3 +132,39 @@ def test_a_note_that_is_named_by_a_line_that_does_not_tell_of_it_stays_and_an_ev
     refused = [event for event in events if event.name == EventName.NOTE_NOT_REPLACED]
     assert refused, [str(event.name) for event in events]
     assert refused[0].details["notes"] == 1
+
+
+def test_what_tools_told_does_not_take_the_room_of_what_people_said() -> None:
+    open_point = "Reverting the shadow branch: nobody has chosen."
+
+    def called(number: int, output: str) -> list[BaseMessage]:
+        call = {"name": "scan", "args": {"pier": number}, "id": f"c{number}", "type": "tool_call"}
+        return [AIMessage("", tool_calls=[call]), ToolMessage(output, tool_call_id=f"c{number}", name="scan")]
+
+    def notes(messages: Sequence[BaseMessage]) -> str:
+        """Notes what a tool found and what the user left open."""
+
+        def write(prompt: str) -> str:
+            said = re.findall(r"^<m (user|tool)[^>\n]*>(.+)$", prompt, re.MULTILINE)
+            return (
+                "\n".join(f"- {'[tool] ' if who == 'tool' else ''}[keep] {text}" for who, text in said) or "- Nothing."
+            )
+
+        text = str(messages[-1].text)
+        return in_parts(messages, write) or write(text)
+
+    model = ScriptedModel(answers=notes)
+    with open_memory(model=model, settings=quick_settings(eager=True)) as memory:
+        session = memory.session("s")
+        outputs = [f"Pier QX-{n}0 of the harbour has bollard BD-{n}7 and {n}4 metres of rope." for n in range(1, 13)]
+        session.add_messages([*said(open_point), *(one for n, text in enumerate(outputs) for one in called(n, text))])
+        session.flush()
+        again = " ".join(text.replace("metres", "feet") for text in outputs[:8])
+        session.add_messages(
+            [HumanMessage("Give up on that branch."), *called(90, again), *said("Good."), *said("Fine.")]
+        )
+        session.flush()
+    asked = next(text for prompt in model.prompts if "Give up on" in (text := str(prompt[-1].text)))
+    kept = asked.partition("<kept>")[2].partition("</kept>")[0]
+    assert "QX-" in kept
+    assert "shadow branch" in kept

@@ -356,8 +356,9 @@ def kept_before(
     """The statements that must last which these jobs' messages are most likely to change or finish.
 
     That is told by words that are shared, by the vectors of the messages where there are some, and by figures, days and
-    months: they are taken in turn, as far as there is room. Of `jobs`, which one call writes, only the messages of
-    level 1 are looked at.
+    months: they are taken in turn, as far as there is room, of what tools told one for each of what people said, whose
+    notes share fewer names with new outputs. Of `jobs`, which one call writes, only the messages of level 1 are looked
+    at.
     """
     sources = [source for job in jobs if job.level == 1 for source in job.sources]
     if not sources:
@@ -368,7 +369,13 @@ def kept_before(
     near = runtime.likeness(ref, [source.seq for source in sources], [{fact.seq, *fact.sources} for fact in kept])
     room = max(round(_SHARE * sum(source.tokens for source in sources)), _LEAST_TOKENS)
     found: list[Fact] = []
-    for place in in_turn(kept, related(kept, texts), near, alike_in_form(kept, texts)):
+    measures = (related(kept, texts), near, alike_in_form(kept, texts))
+    apart = (
+        {place: likely for place, likely in one.items() if (kept[place].by == "tool") is by_tool}
+        for one in measures
+        for by_tool in (False, True)
+    )
+    for place in in_turn(kept, *apart):
         room -= runtime.counter.count_text(line_of(kept[place])) + LINE_TOKENS
         if room < 0:
             break
