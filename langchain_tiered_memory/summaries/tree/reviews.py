@@ -19,12 +19,12 @@ from langchain_tiered_memory.summaries.facts.related import SAME, alike
 from langchain_tiered_memory.summaries.facts.signs import PARTICULAR
 from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
-from langchain_tiered_memory.summaries.facts.written import MAX_CHARS, MOST_UNMARKED, labelled
+from langchain_tiered_memory.summaries.facts.written import MOST_UNMARKED, labelled
 from langchain_tiered_memory.summaries.prompts.building import WORDS_PER_TOKEN
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.summaries.tree.works import LINE_TOKENS, LOOKED_AT
 from langchain_tiered_memory.summaries.writers.jobs import NOTES
-from langchain_tiered_memory.text.identifiers import folded
+from langchain_tiered_memory.text.identifiers import folded, states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,11 +108,13 @@ def join_notes(
     found = joining(answer, review.kept)
     shown = [one.id for one in review.kept]
     joined = runtime.store.facts.join(ref, found, shown=shown, beside=beside) if found else 0
+    lines = [line for line in answer.splitlines() if line.strip()]
     if joined:
+        left = sum(map(bool, map(marks.instead_of, lines))) - len(found)
         said = f"{joined} notes, of {len(review.kept)} that have no room in the list, are said in {len(found)}"
+        said += f"; {left} lines that name others were not taken" if left > 0 else ""
         runtime.report(EventName.NOTES_JOINED, said, session_id=ref.session_id, joined=joined, notes=len(review.kept))
         return
-    lines = [line for line in answer.splitlines() if line.strip()]
     if found:
         why = "what it joins was changed meanwhile"
     elif any(map(marks.instead_of, lines)):
@@ -126,9 +128,9 @@ def join_notes(
 def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
     """The notes of a model's answer that each say others in fewer words, or end them.
 
-    A line that names no others, is no shorter than they are, is longer than a note, or has a figure that neither they
-    nor their days have, is left out. A note of something else than the line which names it, or with a code or a figure
-    that the line lacks, stays as it is.
+    A line that names no others, is no shorter than they are, or has a figure that stands neither in them nor in their
+    days, is left out. A note of something else than the line which names it stays as it is, and so
+    does a person's with a code or a figure that the line lacks; what a tool told can be looked up again.
 
     Args:
         text: Bullets as `[instead of 3 7] [keep] ...`.
@@ -145,11 +147,13 @@ def joining(text: str, kept: Sequence[Fact]) -> list[Fact]:
         places = [number - 1 for number in marks.instead_of(said) if 0 < number <= len(kept)]
         named, shares = [kept[place] for place in places], alike(words, kept) if places else []
         same = [kept[place] for place in places if shares[place] >= SAME]
-        olds = [one for one in same if one.id not in taken and _has_figures(words, one)]
+        olds = [one for one in same if one.id not in taken and (one.by == "tool" or _has_figures(words, one))]
         by_tool = bool(olds) and all(one.by == "tool" for one in olds)
         olds = [one for one in olds if by_tool or one.by != "tool"]
-        most = min(sum(len(one.text) for one in olds) - 1, MAX_CHARS)
-        if len(words) > most or _figures(words) - _figures(*(f"{one.text} {day(one.at)}" for one in named)):
+        theirs = folded(" ".join(f"{one.text} {day(one.at)}" for one in named))
+        if len(words) >= sum(len(one.text) for one in olds) or not all(
+            states(theirs, figure) for figure in _figures(words)
+        ):
             continue
         joined = _joined(words, olds, lasts=marks.is_kept(said))
         if joined.id not in {one.id for one in kept}:
@@ -191,9 +195,9 @@ def _has_figures(words: str, old: Fact) -> bool:
     return frozenset(one for one in _figures(old.text) if any(part in one for part in stated)) <= _figures(words)
 
 
-def _figures(*texts: str) -> frozenset[str]:
+def _figures(text: str) -> frozenset[str]:
     """What has a digit in it, each with what belongs to it: a code, a path, a time."""
-    return frozenset(one.strip(".,;:()[]'\"") for text in texts for one in folded(text).split() if _has_digit(one))
+    return frozenset(one.strip(".,;:()[]'\"`") for one in folded(text).split() if _has_digit(one))
 
 
 def _has_digit(word: str) -> bool:

@@ -89,6 +89,25 @@ def test_what_lacks_a_code_or_a_figure_of_a_note_leaves_that_note() -> None:
     assert one.joins == (KEPT[0].id, KEPT[1].id), "the password is not in it; that it was a search is"
 
 
+def test_what_a_tool_told_may_lose_a_figure_and_a_range_states_its_ends() -> None:
+    exits = replace(
+        KEPT[0], by="tool", text="early exits of `commit()`: `skip()` (262-264, prints a hint), `warned()` (296)"
+    )
+    caller = replace(
+        KEPT[1], by="tool", text="caller of `commit()`: the Stop hook, line 479, which prints nothing of its own"
+    )
+    (one,) = joining(
+        "- [instead of 1 2] [tool] [keep] `commit()`, called by the Stop hook: early exits at 262 and 296",
+        [exits, caller],
+    )
+    assert one.joins == (exits.id, caller.id)
+    persons = [replace(exits, by="user"), replace(caller, by="user")]
+    (one,) = joining(
+        "- [instead of 1 2] [keep] `commit()`, called by the Stop hook: early exits at 262 and 296", persons
+    )
+    assert one.joins == (exits.id,), "line 479 is a person's figure"
+
+
 def test_the_day_of_a_note_is_no_figure_of_its_own() -> None:
     kept = [replace(one, at=1_736_700_000.0) for one in KEPT]
     (one,) = joining("- [instead of 1 2] [keep] Ana's flat search: 900 euros, since 2025-01-12", kept)
