@@ -102,11 +102,13 @@ def alike(text: str, kept: Sequence[Fact]) -> list[float]:
 def may_replace(kept: Sequence[Fact], text: str) -> set[int]:
     """Places of the statements that a text may stand in the place of: it names what they are about, or tells of them.
 
-    In the latter case it tells of hardly another more.
+    In the latter case it tells of hardly another more. Words that are common count where a statement is about nothing
+    else ("importer" has the stem of "important").
     """
-    shares, mine = alike(text, kept), frozenset(analyse(text)) - SAYS_NOT_WHAT
+    shares, mine = alike(text, kept), frozenset(analyse(text))
     least = max(SAME, _OF_THE_MOST_ALIKE * max(shares, default=0.0))
-    about = [frozenset(analyse(fact.subject)) - SAYS_NOT_WHAT for fact in kept]
+    terms = [frozenset(analyse(fact.subject)) for fact in kept]
+    about = [its - SAYS_NOT_WHAT or its for its in terms]
     named = {place for place, its in enumerate(about) if its and len(its & mine) >= _OF_ITS_SUBJECT * len(its)}
     return named | {place for place, share in enumerate(shares) if share >= least}
 

@@ -1,5 +1,7 @@
 """Which kept statements a model is shown beside new messages: those that these may change come first."""
 
+from dataclasses import replace
+
 import pytest
 
 from langchain_tiered_memory.summaries.facts.related import alike_in_form, form_of, in_turn, may_replace, related
@@ -108,3 +110,8 @@ def test_a_line_may_replace_what_it_names_though_another_note_is_more_alike() ->
     known = [Fact(kind="statement", text=one, subject=labelled(one), seq=1, at=0.0) for one in notes]
     assert may_replace(known, "ticket 12: merged into `trunk` as 4f1e2a0") == {0, 1}
     assert may_replace(known, "Ticket 12 is merged into `trunk`.") == {0, 1}
+
+
+def test_a_subject_of_common_words_alone_is_named_by_them() -> None:
+    known = [replace(kept()[0], text="Importer: written in Go, decided", subject="Importer"), kept()[1]]
+    assert may_replace(known, "Importer: rewritten in Kotlin, given up on that after two weeks") == {0}
