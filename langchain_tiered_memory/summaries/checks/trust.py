@@ -35,15 +35,18 @@ _LEAST_SHARE = 0.25
 _LEAST_ALONE = 2
 """Terms of a sentence that tools alone have: one may be anybody's word."""
 _FIGURE_WEIGHT = 3.0
+"""Of a figure, in words; what somebody did is told with figures of what a program said of it."""
 _MARK = re.compile(
     r"^(?P<bullet>[ \t]*(?:(?:[-*+\u2022]|\(?\d{1,3}[.)])[ \t]+)?"
     r"(?:\[(?:keep|instead of [^\[\]\n]{1,400})\][: \t]*){0,4})(?P<lead>\*\*[^*\n]{0,80}\*\*:?[ \t]*)?",
     re.IGNORECASE,
 )
 """Of a line, what stands before its words: the bullet with the marks of what must last, then a bold lead-in."""
-_OF_SOMEBODY = re.compile(r"(?:[^:(\n]{1,80}\()?(?:the )?(?:assistant|user)\b", re.IGNORECASE)
-"""How a sentence begins that tells what one of them did or said, or a note that names who did: programs repeat that,
-with figures of their own."""
+_OF_SOMEBODY = re.compile(
+    r"(?:[^:(\n]{1,80}\()?(?:the )?(?:assistant|user)\b|[^\n]{1,80}?: (?:the )?(?:assistant|user)\b(?!:)", re.IGNORECASE
+)
+"""How a sentence begins that tells what one of them did or said, or a note that names who did, in brackets or behind
+its colon: programs repeat that, with figures of their own."""
 _COMMIT = re.compile(r"\b(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{7,12}\b")
 """The short name of a commit. It is left out where a sentence is traced: what somebody did is theirs, whatever a
 program called the outcome."""
@@ -68,17 +71,18 @@ class _Stretches:
             self.by_term[term].append(len(self.labels))
         self.labels.append(label)
 
-    def weight(self, term: str) -> float:
-        """More for what few stretches have, and for figures."""
-        rarity = math.log(1 + len(self.labels) / max(1, len(self.by_term.get(term, ()))))
-        return rarity * (_FIGURE_WEIGHT if any(char.isdigit() for char in term) else 1.0)
+    def rarity(self, term: str) -> float:
+        """More for what few stretches have."""
+        return math.log(1 + len(self.labels) / max(1, len(self.by_term.get(term, ()))))
 
     def label_of(self, sentence: str) -> str:
         """The label that a sentence must carry; empty for none."""
         terms = (
             set(analyse(_COMMIT.sub(" ", sentence))) - FRAME
         )  # that somebody asked or said something is nobody's find
-        weights = {term: self.weight(term) for term in terms}
+        of_somebody = _OF_SOMEBODY.match(sentence) is not None
+        figure = 1.0 if of_somebody else _FIGURE_WEIGHT
+        weights = {term: self.rarity(term) * (figure if any(map(str.isdigit, term)) else 1.0) for term in terms}
         scores: Counter[int] = Counter()
         for term in terms:
             for place in self.by_term.get(term, ()):
@@ -86,7 +90,7 @@ class _Stretches:
         said = max((score for place, score in scores.items() if not self.labels[place]), default=0.0)
         best = max((place for place in scores if self.labels[place]), key=lambda place: scores[place], default=None)
         least = _LEAST_SHARE * sum(weights.values())
-        margin = _MARGIN_OF_SOMEBODY if _OF_SOMEBODY.match(sentence) else _MARGIN
+        margin = _MARGIN_OF_SOMEBODY if of_somebody else _MARGIN
         if best is not None and scores[best] > margin * said and scores[best] >= least and self._is_alone(terms):
             return self.labels[best]
         return TOOL_MARK if self.is_cut and terms and said < least else ""

@@ -136,6 +136,17 @@ def test_what_a_user_asked_is_theirs_though_a_program_has_more_of_its_names() ->
     assert labelled("- soph's PRs in entireio/cli merge as #89, #90, #91.", sources).startswith("- [tool] Bash: ")
 
 
+def test_what_a_note_tells_of_somebody_behind_its_colon_is_theirs() -> None:
+    sources = (
+        source("So 38cd6b4 must be a manual commit, made 11 minutes later.", "assistant", "assistant"),
+        source("38cd6b4 Thu Jan 8 15:19:50 Fetch and display repo data", "Bash", "tool"),
+    )
+    text = "- [keep] `38cd6b4` (15:19:50): assistant takes it for a manual commit"
+    assert labelled(text, sources) == text
+    found = "- [keep] `38cd6b4` (15:19:50): it fetches and displays repo data"
+    assert labelled(found, sources).startswith("- [keep] [tool] Bash: ")
+
+
 REFUSAL = "The change was not made. The user said: put the berth codes into the ledger, harbour.toml is for tides."
 
 
