@@ -43,6 +43,7 @@ def context(one: Context) -> Sheet:
     """What is in, what stayed out and why, what was decided, and the messages themselves."""
     guard, shown = one.guard, [section for section in one.sections if section.tokens or section.left_out]
     has_view = one.policy.mode.name not in ("recall", "minimal")  # those are made anew: no zone says how full a view is
+    zone = f", zone {guard.zone}{', then made smaller' if guard.steps else ''}"
     tokens = f"{one.tokens:,} of {one.max_tokens:,} tokens ({percent(one.tokens / one.max_tokens)})"
     bar = Bar(
         caption="what takes the room",
@@ -57,7 +58,7 @@ def context(one: Context) -> Sheet:
         [(one_of.name, one_of.tokens, percent(one_of.tokens / one.max_tokens), shows(one_of)) for one_of in shown],
         colours=[COLOURS.get(section.name) or next(spare) for section in shown],
     )
-    notes = []
+    notes = [f"{one.policy.mode.name}: {one.policy.mode.reason}"]
     before = f"{guard.used_tokens:,} tokens"
     if has_view and guard.used_tokens != one.tokens and before not in guard.outcome.why:
         notes.append(f"{before} before {'it was made smaller' if guard.steps else 'recall'}")
@@ -69,7 +70,7 @@ def context(one: Context) -> Sheet:
         notes.append(f"steps: {', '.join(guard.steps)}")
     notes += [f"repaired for the provider: {repair}" for repair in one.repairs]
     return Sheet(
-        about=f"{tokens}, {plural(len(one.messages), 'message')}" + (f", zone {guard.zone}" if has_view else ""),
+        about=f"{tokens}, {plural(len(one.messages), 'message')}" + (zone if has_view else ""),
         notes=tuple(notes),
         blocks=(
             bar,
