@@ -25,10 +25,10 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 
+from benchmarks.asked_conversations import read_groups
 from benchmarks.cached_vectors import CachedEmbeddings
 from benchmarks.reporting import Grid, Report, arguments, finish, numbers, show
 from langchain_tiered_memory import OtherSessions, Settings, TieredMemory, TreeSettings, memory_tools
-from langchain_tiered_memory.cli.evaluate import read_groups
 from langchain_tiered_memory.models.embeddings import resolve_embeddings
 from langchain_tiered_memory.models.token_counters import best_counter
 

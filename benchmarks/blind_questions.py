@@ -17,11 +17,11 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from benchmarks.asked_conversations import remember
 from benchmarks.evidence import priced
 from benchmarks.reporting import Grid, Report, arguments, finish, show
 from benchmarks.simple_methods import HALF, choose, embedded, index_turns
 from langchain_tiered_memory.conversations.reading import read_conversations
-from langchain_tiered_memory.evaluation.measure import remember
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.models.embeddings import resolve_embeddings
 from langchain_tiered_memory.models.token_counters import best_counter

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from benchmarks.asked_conversations import VIEWS, WINDOW, View, countable, opened, remember
 from langchain_tiered_memory.display.sheet import plural
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.evaluation.measure import VIEWS, WINDOW, View, countable, opened, remember
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

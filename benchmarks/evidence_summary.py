@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from benchmarks.asked_conversations import VIEWS
 from benchmarks.evidence import FIGURES, Figure, Measured, Outcome, Totals, totals_of, value
 from benchmarks.simple_methods import HALF, USER_ONLY
-from langchain_tiered_memory.evaluation.measure import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,9 +8,9 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from benchmarks.asked_conversations import VIEWS
 from benchmarks.evidence import FIGURES, Figure, heading, honesty
 from benchmarks.evidence_summary import Summary, Table, is_rival
-from langchain_tiered_memory.evaluation.measure import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,13 +12,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.asked_conversations import VIEWS, read_groups
 from benchmarks.cached_vectors import CachedEmbeddings
 from benchmarks.evidence_summary import Summary, as_json, summarise
 from benchmarks.evidence_tables import renderables
 from benchmarks.reporting import Report, Target, arguments, finish, numbers, screen, show
 from benchmarks.simple_methods import measured_beside
-from langchain_tiered_memory.cli.evaluate import read_groups
-from langchain_tiered_memory.evaluation.measure import VIEWS
 from langchain_tiered_memory.models.embeddings import resolve_embeddings
 from langchain_tiered_memory.models.token_counters import best_counter
 

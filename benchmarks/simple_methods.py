@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import snowballstemmer
 
+from benchmarks.asked_conversations import WINDOW, countable
 from benchmarks.evidence import Outcome, measure, outcome_of, priced
-from langchain_tiered_memory.evaluation.measure import WINDOW, countable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

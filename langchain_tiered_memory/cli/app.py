@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, pages, transfer
+from langchain_tiered_memory.cli import ask, care, pages, replaying, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR, KeyFile, use_key_file
 from langchain_tiered_memory.cli.screen import for_a_shell
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells count."""
 _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
-    "replay": (evaluate.replay, "--db memory.db"),
+    "replay": (replaying.replay, "--db memory.db"),
     "ask": (ask.ask, 'memory.db alice "What was the budget?"'),
-    "eval": (evaluate.evaluate, "conversations/ --budgets 1000,4000"),
     "inspect": (care.inspect, "memory.db alice"),
     "facts": (ask.facts, "memory.db alice shed"),
     "correct": (ask.correct, 'memory.db alice 3f9c "The shed costs 640 euros."'),

@@ -22,7 +22,7 @@ from tests.memory_builders import open_memory, quick_settings
 pytestmark = pytest.mark.slow
 
 COMMANDS = (
-    "replay", "ask", "eval", "inspect", "facts", "correct", "rate", "verify", "reindex", "doctor", "export", "import",
+    "replay", "ask", "inspect", "facts", "correct", "rate", "verify", "reindex", "doctor", "export", "import",
     "forget", "status", "setup", "page", "serve", "policy", "encrypt", "rotate-key",
 )  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
@@ -116,27 +116,6 @@ def test_a_replay_into_a_database_can_be_asked_afterwards(tmp_path: Path) -> Non
 def test_a_session_is_not_replayed_on_top_of_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = failed(capsys, "replay", str(chat(tmp_path)), "--db", database(tmp_path), "--no-embeddings")
     assert "already has a session 'chat'" in error
-
-
-def test_measuring_gives_pure_json_and_a_line_per_outcome(tmp_path: Path) -> None:
-    path = chat(tmp_path)
-    asked = [{"id": "q", "q": "What was checked at point 17?", "answer": "gauge", "evidence": ["m17"]}]
-    path.with_name("chat.questions.json").write_text(json.dumps(asked), encoding="utf-8")
-    rows = tmp_path / "rows.jsonl"
-    shown = called("eval", str(path), "--budgets", "300,150", "--no-embeddings", "--rows", str(rows), "--json")
-    (group,) = json.loads(shown.stdout)["groups"]
-    assert group["budgets"] == [150, 300]
-    assert group["questions"] == 1
-    assert group["refused"] == 0
-    shares = group["shares"]["overall"]["all evidence in the context"]
-    assert shares["memory, recall view"]["300"] == 1
-    outcomes = [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
-    assert {(one["method"], one["budget"]) for one in outcomes} == {(m, b) for m in shares for b in (150, 300)}
-
-
-def test_a_folder_without_questions_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    chat(tmp_path)
-    assert "no annotated questions" in failed(capsys, "eval", str(tmp_path), "--no-embeddings")
 
 
 def test_a_sessions_facts_are_shown_with_who_said_them_and_in_which_messages(tmp_path: Path) -> None:
@@ -233,7 +212,7 @@ def test_forgetting_asks_first_and_gives_a_receipt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("forget", "x.db"), ("ask", "x.db"), ("eval", "--budgets", "many"), ("replay", "--budget", "0"), ("fly",)],
+    [("forget", "x.db"), ("ask", "x.db"), ("replay", "--budget", "0"), ("fly",)],
 )
 def test_a_mistake_in_the_arguments_is_explained(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
@@ -244,7 +223,6 @@ def test_a_mistake_in_the_arguments_is_explained(
 def test_every_command_has_an_example_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TIERED_MEMORY_MINILM_DIR", str(tmp_path))  # by words alone: it is quicker
-    (tmp_path / "conversations").mkdir()
     for name in ("key.txt", "new-key.txt"):
         (tmp_path / name).write_text(f"a key for tests in {name}\n", "utf-8")
     chat(tmp_path, name="alice", messages=12)
@@ -255,8 +233,8 @@ def test_every_command_has_an_example_that_works(tmp_path: Path, monkeypatch: py
         assert " ".join(example.split()) in " ".join(called(command, "--help").output.split())
         name, *arguments = shlex.split(example)
         assert (name, arguments[2 if arguments[0] == "--key-file" else 0]) == ("tiered-memory", command)
-        if command in ("setup", "eval", "replay", "correct", "rate", "serve"):
-            continue  # what fetches, measures for minutes or goes on serving has tests of its own
+        if command in ("setup", "replay", "correct", "rate", "serve"):
+            continue  # what fetches, plays for minutes or goes on serving has tests of its own
         shown = CliRunner().invoke(app, arguments, input="y\n", catch_exceptions=False)
         assert shown.exit_code == 0, (example, shown.output)
 

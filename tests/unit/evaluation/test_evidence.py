@@ -3,10 +3,10 @@ import json
 from rich.console import Console
 
 from benchmarks import evidence_tables
+from benchmarks.asked_conversations import VIEWS, WINDOW
 from benchmarks.evidence import Measured, measure, value
 from benchmarks.evidence_summary import as_json, is_rival, summarise
 from benchmarks.simple_methods import measured_beside
-from langchain_tiered_memory.evaluation.measure import VIEWS, WINDOW
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from tests.unit.evaluation.conversation_builders import QUESTIONS, SITTINGS, asked, conversation, question
 

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.asked_conversations import WINDOW
 from benchmarks.evidence import priced
 from benchmarks.simple_methods import HALF, USER_ONLY, choose, embedded, index_turns
-from langchain_tiered_memory.evaluation.measure import WINDOW
 from tests.embedders import HashingEmbeddings
 from tests.unit.evaluation.conversation_builders import conversation, count_words, priced_words
 

@@ -1,9 +1,6 @@
-"""`tiered-memory eval` and `replay`: evidence inside the budget, beside the latest turns; a conversation as it went."""
+"""`tiered-memory replay`: a conversation as it went."""
 
-import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,106 +13,9 @@ from langchain_tiered_memory.cli.options import AsJson, Model, NoEmbeddings
 from langchain_tiered_memory.cli.screen import duration, print_json, progress, say, show, tell
 from langchain_tiered_memory.display.sheet import plural, table
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.conversations import Conversation
-    from langchain_tiered_memory.evaluation.measure import Evidence, Outcome
     from langchain_tiered_memory.evaluation.replay import ReplayReport
-
-_SUFFIXES = (".json", ".jsonl")
-
-
-def evaluate(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Conversations with annotated questions, or folders of them. The files of a folder form a group. "
-            "Default: the sample in the package.",
-            show_default=False,
-        ),
-    ] = None,
-    *,
-    budgets: Annotated[
-        str, typer.Option(metavar="TOKENS,...", help="Token budgets, separated by commas.")
-    ] = "1000,2000,4000,8000",
-    rows: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write each result to this file, as JSON Lines.", show_default=False),
-    ] = None,
-    no_embeddings: NoEmbeddings = False,
-    as_json: AsJson = False,
-) -> None:
-    """Measure how much of the annotated evidence a context shows within a budget.
-
-    The memory (recall and default view) and a window of the latest turns answer the same questions within the same
-    budgets, and are compared question by question. Some questions have no evidence, have evidence that is not in the
-    file, or ask about things that nobody said. These are listed, but not counted.
-    """
-    from langchain_tiered_memory.evaluation.measure import added_up, blocks_of, countable, measure  # noqa: PLC0415 - slow to import, as are the next
-    from langchain_tiered_memory.models.embeddings import resolve_embeddings  # noqa: PLC0415
-    from langchain_tiered_memory.models.token_counters import best_counter  # noqa: PLC0415
-
-    wanted, groups = _numbers(budgets), read_groups(paths or [])
-    counter, embeddings = best_counter(), None if no_embeddings else resolve_embeddings("auto")
-    if embeddings is None:
-        say("without embeddings: search is by words alone", style="yellow")
-    if rows is not None:
-        create_file(rows, PRIVATE)
-        rows.write_text("", encoding="utf-8")
-    found: list[Evidence] = []
-    for name, conversations in groups.items():
-        outcomes: list[Outcome] = []
-        with progress(f"measuring {name}", sum(len(countable(one)) for one in conversations)) as step:
-            for conversation in conversations:
-                new = measure(conversation, wanted, counter=counter, embeddings=embeddings, on_step=step)
-                outcomes += new
-                if rows is not None:
-                    with rows.open("a", encoding="utf-8") as file:
-                        file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in new)
-        found.append(added_up(name, conversations, outcomes))
-        if not as_json:
-            tell(*blocks_of(found[-1]))
-    if as_json:
-        print_json({"counter": counter.fingerprint, "groups": found})
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        numbers = sorted({int(part) for part in text.split(",")})
-    except ValueError:
-        numbers = []
-    if not numbers or numbers[0] < 1:
-        msg = f"{text!r} are not budgets: write numbers with commas, such as 1000,2000,4000"
-        raise typer.BadParameter(msg)
-    return numbers
-
-
-def read_groups(paths: Sequence[Path]) -> "dict[str, list[Conversation]]":
-    """Conversations with questions, by the folder they are in; the sample where no path is given.
-
-    Of a folder, files that are no conversations are passed over with a remark; a file that is named must be one.
-    """
-    from langchain_tiered_memory.conversations import read_conversations, sample_conversation  # noqa: PLC0415 - slow to import
-
-    if not paths:
-        return {"sample": [sample_conversation()]}
-    groups: dict[str, list[Conversation]] = {}
-    for path in paths:
-        if not path.is_dir():
-            groups.setdefault(path.resolve().parent.name, []).extend(read_conversations(path))
-            continue
-        for file in sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES):
-            try:
-                groups.setdefault(path.resolve().name, []).extend(read_conversations(file))
-            except InvalidInputError as error:
-                say(f"passed over: {error}", style="dim")
-    asked = {name: [one for one in found if one.questions] for name, found in groups.items()}
-    if not any(asked.values()):
-        msg = f"no annotated questions in {', '.join(map(str, paths))}: a conversation needs `questions` to be measured"
-        raise InvalidInputError(msg)
-    return {name: found for name, found in asked.items() if found}
 
 
 def replay(
