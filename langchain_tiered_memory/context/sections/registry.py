@@ -15,38 +15,21 @@ from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.errors import SectionError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.extensions import ContextSection  # noqa: TC001 - read at the border
-from langchain_tiered_memory.settings import Settings  # noqa: TC001 - read at the border
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.engine.extension_host import ExtensionCaller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from langchain_tiered_memory.summaries.engine.extension_host import Report
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", re.ASCII)
 
 
-BUILT_IN: Mapping[str, Callable[[Settings], float]] = {
-    "user_queries": lambda settings: settings.context.shares.user_queries,
-    "recent_turns": lambda settings: settings.context.shares.recent_turns,
-    "code_results": lambda settings: settings.context.shares.code_results,
-    "semantic_results": lambda settings: settings.context.recall_share,
-    "level_1_summaries": lambda settings: settings.context.shares.level_1_summaries,
-    "files": lambda settings: settings.files.share if settings.files.enabled else 0.0,
-}
-"""The sections of the design with their shares of `max_tokens`. Registering one's own of a name takes its place."""
+BUILT_IN = frozenset({"user_queries", "recent_turns", "code_results", "semantic_results", "level_1_summaries", "files"})
+"""The sections of the design. Registering one's own of a name takes its place."""
 _NEVER_REPLACED = "recent_turns"
 """The messages themselves."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SectionInfo:
-    """A section, as `SectionRegistry.listed` gives it."""
-
-    name: str
-    share: float
-    is_built_in: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +54,7 @@ class ChosenSections:
     @property
     def replaced(self) -> frozenset[str]:
         """Built-in ones whose place they take."""
-        return frozenset(one.name for one in self.own) & BUILT_IN.keys()
+        return frozenset(one.name for one in self.own) & BUILT_IN
 
 
 class SectionRegistry:
@@ -129,16 +112,6 @@ class SectionRegistry:
                 msg = f"no section {name!r} is registered: {', '.join(kept) or 'none'}"
                 raise SectionError(msg)
             self._choose(kept)
-
-    @checked(SectionError)
-    def listed(self, settings: Settings) -> tuple[SectionInfo, ...]:
-        """All sections with their shares, the built-in ones first."""
-        chosen = self.chosen
-        built_in = {name: share(settings) for name, share in BUILT_IN.items() if name not in chosen.replaced}
-        return (
-            *(SectionInfo(name=name, share=share, is_built_in=True) for name, share in built_in.items()),
-            *(SectionInfo(name=one.name, share=share, is_built_in=False) for one, share in chosen.kept),
-        )
 
     @property
     def chosen(self) -> ChosenSections:

@@ -338,7 +338,7 @@ def rewritten(answer: object, before: Condensed) -> Condensed | None:
         return before
     if not isinstance(answer, Condensed) or not isinstance(answer.text, str) or not isinstance(answer.spent, Spent):
         return None
-    return replace(before, text=answer.text, notes=tuple(str(note) for note in answer.notes))
+    return replace(before, text=answer.text)
 
 
 def _why(verdict: Verdict) -> str:

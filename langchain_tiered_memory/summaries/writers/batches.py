@@ -87,25 +87,21 @@ def checked(
     # What the same call wrote below it is not among the sources yet: it is judged when it is.
     judged = None if part.below else validation
     wrong = fault(given.text, job, tokens=given.tokens, max_tokens=cap, validation=judged)
-    missing = missing_sections(given.text, job)
     taken = given
     if wrong == "too long" and (is_last or given.tokens <= cap * CUT_UP_TO):
         taken = cut_to(given, cap, count_text=count_text)
         wrong = None if taken.text else wrong
-    elif wrong == "sections" and is_last and missing <= HALF:
+    elif wrong == "sections" and is_last and missing_sections(given.text, job) <= HALF:
         wrong = None
     if wrong is not None:
         return without_text(given, wrong, explained(wrong, tokens=given.tokens, max_tokens=cap), FAULTS[wrong][0])
-    return replace(taken, notes=(*taken.notes, "sections")) if missing >= HALF else taken
+    return taken
 
 
 def cut_to(given: Condensed, max_tokens: int, *, count_text: Callable[[str], int]) -> Condensed:
-    """A text within its size; noted where something had to go. Empty where not a word fits."""
+    """A text within its size; empty where not a word fits."""
     cut = cut_to_size(given.text, max_tokens=max_tokens, count_text=count_text)
-    notes = given.notes if cut.text == given.text.strip() else (*given.notes, "cut")
-    return replace(
-        given, text=cut.text, tokens=count_text(cut.text), notes=notes, cut_lines=given.cut_lines + cut.lines
-    )
+    return replace(given, text=cut.text, tokens=count_text(cut.text), cut_lines=given.cut_lines + cut.lines)
 
 
 def text_alone(answer: Answer) -> str:

@@ -152,12 +152,6 @@ class Condensed:
     model: str
     """The writer: a model's name, or `extractive`."""
     spent: Spent = field(default_factory=Spent)
-    notes: tuple[str, ...] = ()
-    """What had to be done to it, or is wrong with it.
-
-    `repaired`, `cut` or `split`; `mended` by the audit; `marked`, because it named something that is in no source;
-    `labelled`, because it did not say what came from a tool; `sections`, because half of the wanted ones are missing.
-    """
     cut_lines: int = 0
     """How many bullets and sentences were cut to fit the size. The least important ones are."""
     refused: tuple[Refused, ...] = ()

@@ -165,7 +165,7 @@ class ModelCondenser:
                 " set its profile's max_input_tokens, raise default_window, or condense with another model"
             )
             raise CondensationError(message)
-        spent, notes = Spent(), ["split"]
+        spent = Spent()
         refused = list[Refused]()
         cut_lines = 0
         job = replace(job, refused="")  # that was said of the whole
@@ -176,7 +176,6 @@ class ModelCondenser:
             except CondensationError as error:
                 raise with_spent(error, spent + error.spent, refused=error.refused) from error
             spent += answer.spent
-            notes += answer.notes
             refused += answer.refused
             cut_lines += answer.cut_lines
             finished.append((part, answer.text, answer.tokens))
@@ -188,7 +187,6 @@ class ModelCondenser:
         return replace(
             merged,
             spent=merged.spent + spent,
-            notes=tuple(dict.fromkeys((*notes, *merged.notes))),
             cut_lines=merged.cut_lines + cut_lines,
             refused=(*refused, *merged.refused),
         )
@@ -213,7 +211,7 @@ class ModelCondenser:
             raise self._unusable(taken.refused[0], error, first) from error
         written, spent = self._checked(second, part, is_last=True), first.spent + second.spent
         if written.text:
-            return replace(written, spent=spent, notes=("repaired", *written.notes), refused=taken.refused)
+            return replace(written, spent=spent, refused=taken.refused)
         if passed.text:
             return replace(passed, spent=spent, refused=written.refused)
         refused = (*taken.refused, *written.refused)

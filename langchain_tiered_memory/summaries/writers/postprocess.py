@@ -131,23 +131,20 @@ class Finish:
         if stay > 0:
             said = f"{written.model} named {stay} notes that are not listed, or not told of: they stay"
             self.report(EventName.NOTE_NOT_REPLACED, said, session_id=job.session_id, level=job.level, notes=stay)
-        text, notes = own, written.notes
+        text = own
         times = (job.first_at, job.last_at, *(source.at for source in job.sources))
         beside = [source.text for source in job.beside]
         found = evidence([source.text for source in job.sources], times, job.known, beside)
         if found is not None:
             text, strange = marked(text, found)
             if strange:
-                notes = (*notes, "marked")
                 said = f"{len(strange)} figures or codes of {written.model}'s summary are in no source: they are marked"
                 self.report(
                     EventName.SUMMARY_UNSOURCED, said, session_id=job.session_id, level=job.level, marked=len(strange)
                 )
         noted = (fact.text for fact in job.kept if fact.by != "tool")
         told = labelled(text, job.sources, _HEADINGS, job.beside, noted)
-        if told != text:
-            notes = (*notes, "labelled")
-        return self._mended(job, replace(written, text=told, notes=notes), own_tokens=self.count_text(own))
+        return self._mended(job, replace(written, text=told), own_tokens=self.count_text(own))
 
     def _mended(self, job: CondenseJob, written: Condensed, *, own_tokens: int | None) -> Condensed:
         """Within its size, and with what it dropped.
@@ -155,20 +152,20 @@ class Finish:
         `own_tokens` is what it had without marks and labels, where there are any: no writer is refused for what we
         added.
         """
-        text, notes = written.text.strip(), written.notes
+        text = written.text.strip()
         cap = most_tokens(text, max_tokens=job.max_tokens, source_tokens=job.source_tokens)
         tokens = self.count_text(without_instead(text))
         own = tokens if own_tokens is None else own_tokens
         if tokens > cap and (own <= job.source_tokens or not self._judges_size()):
             cut = cut_to_size(text, max_tokens=cap, count_text=self.count_text)
-            text, notes, tokens = cut.text, (*notes, "cut"), cap
+            text, tokens = cut.text, cap
             written = replace(written, cut_lines=written.cut_lines + cut.lines)
         if self.settings.validation.audit and _says_something(text) and tokens <= cap:
             worded = own_tokens is not None
             stated = worded and has_statements(text)
             if stated and job.level == 1:
                 job = replace(job, facts=())  # no rule reads its messages again: what the text leaves out is dropped
-            mended = audited(
+            text = audited(
                 text,
                 job,
                 max_tokens=cap,
@@ -176,8 +173,7 @@ class Finish:
                 decided=worded and (job.level > 1 or bool(job.kept) or written.marks or is_kept(text)),
                 in_statements=stated,
             )
-            text, notes = mended, (*notes, "mended") if mended != text else notes
-        return replace(written, text=text, tokens=self.count_text(text), notes=tuple(dict.fromkeys(notes)))
+        return replace(written, text=text, tokens=self.count_text(text))
 
     def _judges_size(self) -> bool:
         own = (one.name for one in self.extensions.validators if isinstance(one, BuiltInValidator))
