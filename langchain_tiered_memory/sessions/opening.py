@@ -115,12 +115,7 @@ def open_runtime(
     )
     store.database.damage.tell = partial(_tell_of_damage, runtime)
     store.database.damage.reread = partial(_reread, runtime)
-
-    def embed(texts: list[str]) -> list[list[float]] | None:
-        chosen = chosen_embeddings()
-        return chosen.embed_documents(texts) if chosen is not None else None
-
-    engine.attach(count_text=counter.count_text, clock=now, report=runtime.report, embed=embed)
+    engine.attach(count_text=counter.count_text, clock=now, report=runtime.report)
     runtime.sections.attach(report=runtime.report, seconds=settings.condensation.plugin_seconds)
     if store.database.unwritable_because is not None:
         runtime.report(

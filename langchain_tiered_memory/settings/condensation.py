@@ -51,23 +51,18 @@ class ValidationSettings(Frozen):
 
     enabled: bool = True
     """Whether summaries are judged at all."""
-    rules: tuple[Literal["soundness", "size", "emptiness", "identifiers", "meaning"], ...] = (
+    rules: tuple[Literal["soundness", "size", "emptiness", "identifiers"], ...] = (
         "soundness",
         "size",
         "emptiness",
         "identifiers",
-        "meaning",
     )
     """Built-in validators that judge. `soundness` refuses what can stand for no part of its sources: filler, text about
     something else, half a sentence. The model is asked again, then the next writer. Where nobody else can write, the
     text counts as degraded: shown as provisional, not condensed further, made again."""
-    metrics: tuple[Literal["identifiers", "grounded", "covered", "loss", "meaning"], ...] = ()
+    metrics: tuple[Literal["identifiers", "grounded", "covered", "loss"], ...] = ()
     """What is measured of each summary that is taken, for `memory.engine.history()`: the share of identifiers kept, the
-    shares that soundness goes by, `Summary.information_loss`, and the cosine of its meaning with that of its
-    sources."""
-    least_meaning: float = Field(default=0.0, ge=0, le=1)
-    """Lowest cosine between the meanings of a summary and its sources, by the memory's embedder. 0 accepts any summary,
-    and so does a memory without an embedder."""
+    shares that soundness goes by, and `Summary.information_loss`."""
     least_kept_identifiers: float = Field(default=0.0, ge=0, le=1)
     """Share of the sources' identifiers that a summary must state after the audit. 0 takes any."""
     audit: bool = True

@@ -1,16 +1,15 @@
 """What can be measured of a summary, and the built-in validators that judge one by it.
 
-Measured is what it lost, and how near its meaning is, by an embedder; judged are its size, too, and that it says
-something. It is the text that is shown, not the facts that are kept beside it: a view shows few of those.
+Measured is what it lost; judged are its size, too, and that it says something. It is the text that is shown, not the
+facts that are kept beside it: a view shows few of those.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.extensions import Verdict
 from langchain_tiered_memory.summaries.checks.soundness import soundness
@@ -18,12 +17,11 @@ from langchain_tiered_memory.summaries.marks import without_instead
 from langchain_tiered_memory.summaries.tree.sizing import most_tokens
 from langchain_tiered_memory.text.identifiers import folded, identifiers, kept_share, states
 from langchain_tiered_memory.text.readings import MEASURED_CHARS
-from langchain_tiered_memory.text.sentences import split_passages
 from langchain_tiered_memory.text.terms import analyse, rarity
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from langchain_tiered_memory.extensions import CondensationValidator
     from langchain_tiered_memory.settings import ValidationSettings
@@ -32,22 +30,15 @@ if TYPE_CHECKING:
 IDENTIFIER_WEIGHT = 3.0
 """What an identifier, figure or name weighs, in words of the same rarity: as the extractive condenser weighs them."""
 
-_MOST_PASSAGES = 64
-"""Of the sources, evenly spread: the mean of so many hardly moves with more, and each costs some milliseconds."""
 
-Embed: TypeAlias = Callable[[list[str]], list[list[float]] | None]
-"""Vectors of passages; `None` where there is no embedder, or it fails."""
-
-
-def measures_of(job: CondenseJob, text: str, wanted: Collection[str], *, embed: Embed) -> dict[str, float]:
+def measures_of(job: CondenseJob, text: str, wanted: Collection[str]) -> dict[str, float]:
     """The measures of `wanted` that can be taken of a summary.
 
     Args:
         job: What it was written for.
         text: The summary.
         wanted: Of `identifiers` (share of the sources' that it keeps), `grounded` and `covered` (see
-            `ValidationSettings`), `loss` (see `Summary.information_loss`) and `meaning` (cosine with its sources).
-        embed: As for `similar_meaning`.
+            `ValidationSettings`) and `loss` (see `Summary.information_loss`).
     """
     texts = [source.text for source in job.sources]
     found: dict[str, float | None] = {}
@@ -58,8 +49,6 @@ def measures_of(job: CondenseJob, text: str, wanted: Collection[str], *, embed: 
     if {"grounded", "covered"} & set(wanted):
         shares = soundness(text, texts, job.known, target_tokens=job.target_tokens, are_messages=job.level == 1)
         found |= {name: getattr(shares, name) for name in ("grounded", "covered") if name in wanted}
-    if "meaning" in wanted:
-        found["meaning"] = similar_meaning(text, texts, embed)
     return {name: float(value) for name, value in found.items() if value is not None}
 
 
@@ -110,35 +99,6 @@ def _measured(sources: Sequence[str]) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def similar_meaning(text: str, sources: Sequence[str], embed: Embed) -> float | None:
-    """Cosine of a summary's mean vector and that of its sources, -1 to 1; `None` where nothing can be embedded."""
-    said, told = _passages([text]), _passages(sources)
-    told = told[:: max(1, math.ceil(len(told) / _MOST_PASSAGES))]
-    if not (said and told):
-        return None
-    vectors = embed([*said, *told])
-    if vectors is None or len(vectors) != len(said) + len(told):
-        return None
-    mine, theirs = _mean(vectors[: len(said)]), _mean(vectors[len(said) :])
-    length = math.hypot(*mine) * math.hypot(*theirs)
-    if not length or not math.isfinite(length):
-        return None
-    return sum(one * other for one, other in zip(mine, theirs, strict=True)) / length
-
-
-def _passages(texts: Sequence[str]) -> list[str]:
-    return [piece for text in texts for span in split_passages(text) if (piece := text[span.start : span.stop].strip())]
-
-
-def _mean(vectors: Sequence[Sequence[float]]) -> list[float]:
-    """The mean direction: each vector counts the same, however long it is."""
-    lengths = [math.hypot(*vector) or 1.0 for vector in vectors]
-    size = len(vectors[0])
-    return [
-        sum(vector[place] / length for vector, length in zip(vectors, lengths, strict=True)) for place in range(size)
-    ]
-
-
 @dataclass(slots=True)
 class BuiltInValidator:
     """A judge of ours: its name, as what its refusal counts, and how it judges."""
@@ -150,9 +110,9 @@ class BuiltInValidator:
 
 
 def built_in_validators(
-    settings: ValidationSettings, *, count_text: Callable[[str], int], embed: Embed
+    settings: ValidationSettings, *, count_text: Callable[[str], int]
 ) -> list[CondensationValidator]:
-    """Those that the settings name. A least share or cosine of 0 takes anything, and measures nothing.
+    """Those that the settings name. A least share of 0 takes anything, and measures nothing.
 
     Soundness is not among them: it is judged before the audit.
     """
@@ -175,19 +135,10 @@ def built_in_validators(
         lost = f"it keeps {share:.0%} of the identifiers of its sources, {least:.0%} are asked for"
         return _verdict(lost, holds=share >= least, score=share)
 
-    def meaning(job: CondenseJob, text: str) -> Verdict:
-        least = settings.least_meaning
-        found = similar_meaning(text, [source.text for source in job.sources], embed) if least else None
-        if found is None:
-            return Verdict(valid=True)
-        far = f"its meaning has a cosine of {found:.2f} with that of its sources, {least:.2f} is asked for"
-        return _verdict(far, holds=found >= least, score=max(found, 0.0))
-
     known = {
         "size": (FailureReason.CONTEXT_GREW, size),
         "emptiness": (FailureReason.EMPTY_SUMMARY, emptiness),
         "identifiers": (FailureReason.VALIDATOR_REJECTED, kept),
-        "meaning": (FailureReason.VALIDATOR_REJECTED, meaning),
     }
     return [BuiltInValidator(rule, *known[rule]) for rule in settings.rules if rule in known]
 

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.events import EventName
-    from langchain_tiered_memory.summaries.checks.measures import Embed
     from langchain_tiered_memory.summaries.engine.metrics import CondensationRecord
     from langchain_tiered_memory.summaries.writers.behind import Standing
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
@@ -108,7 +107,6 @@ class CondensationEngine:
         self._tally = Tally(keep=settings.monitoring.history)
         self._extensions = Extensions(settings, caller, prompt_generator=prompt_generator)
         self._caller = caller
-        self._embed: Embed = _nothing
         self._built_in = False
         self._writers = Writers(settings, caller, self._tally, max_open_seconds=max_open_seconds)
         self._finish = Finish(
@@ -205,7 +203,7 @@ class CondensationEngine:
         self._writers.configure(settings)
         self._finish.settings = settings
         self._tally.keep(settings.monitoring.history)
-        judges = built_in_validators(settings.validation, count_text=self._count_text, embed=self._vectors)
+        judges = built_in_validators(settings.validation, count_text=self._count_text)
         self._extensions.configure(settings, judges if self._built_in else None)
 
     def attach(
@@ -214,10 +212,8 @@ class CondensationEngine:
         count_text: Callable[[str], int],
         clock: Callable[[], float],
         report: Report,
-        embed: Embed | None = None,
     ) -> None:
-        """Serve a memory: count as it counts and ask its clock, unless told otherwise, embed and report as it does."""
-        self._embed = embed if embed is not None else _nothing
+        """Serve a memory: count as it counts and ask its clock, unless told otherwise, and report as it does."""
         self._count = self._own_count if self._own_count is not None else count_text
         self._clock = self._own_clock if self._own_clock is not None else clock
         self._report = report
@@ -407,7 +403,7 @@ class CondensationEngine:
         self._tally.add("succeeded", by.name)
         self._tally.add("degraded", times=int(condensed.degraded))
         wanted = self._settings.validation.metrics
-        measures = measures_of(job, condensed.text, wanted, embed=self._vectors) if wanted else {}
+        measures = measures_of(job, condensed.text, wanted) if wanted else {}
         self._tally.note(
             context,
             writer=by.name,
@@ -437,17 +433,6 @@ class CondensationEngine:
     def _now(self) -> float:
         return self._clock()
 
-    def _vectors(self, texts: list[str]) -> list[list[float]] | None:
-        """Vectors by the memory's embedder; `None` without one, or where it fails, which is reported."""
-        found: tuple[list[list[float]] | None] = self._caller.value(
-            "embedder",
-            lambda: (self._embed(texts),),
-            lambda answer: answer if isinstance(answer, tuple) else None,
-            owner=self._embed,
-            otherwise=(None,),
-        )
-        return found[0]
-
     def _count_text(self, text: str) -> int:
         return self._count(text)
 
@@ -461,11 +446,6 @@ def _stand_ins(candidates: Sequence[CondensationPlugin]) -> tuple[CondensationPl
     if not isinstance(first, CondenserPlugin) or not first.uses_model:
         return ()
     return tuple(one for one in candidates if is_built_in_rules(one))
-
-
-def _nothing(texts: list[str]) -> None:
-    """An engine outside a memory has no embedder."""
-    del texts
 
 
 def _unheard(name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values of any kind

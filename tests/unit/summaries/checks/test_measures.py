@@ -21,14 +21,11 @@ def job() -> CondenseJob:
 
 
 def test_a_text_that_states_one_answer_of_five_keeps_a_fifth_and_loses_most_whatever_the_facts_say() -> None:
-    found = measures_of(job(), "- user: the port is 8443.", ("identifiers", "loss"), embed=lambda _: None)
+    found = measures_of(job(), "- user: the port is 8443.", ("identifiers", "loss"))
     assert found["identifiers"] == 0.2
     assert found["loss"] > 0.7
-    assert measures_of(job(), " ".join(ANSWERS), ("identifiers", "loss"), embed=lambda _: None) == {
-        "identifiers": 1.0,
-        "loss": 0.0,
-    }
+    assert measures_of(job(), " ".join(ANSWERS), ("identifiers", "loss")) == {"identifiers": 1.0, "loss": 0.0}
     half = ValidationSettings(rules=("identifiers",), least_kept_identifiers=0.5)
-    (judge,) = built_in_validators(half, count_text=len, embed=lambda _: None)
+    (judge,) = built_in_validators(half, count_text=len)
     verdict = judge.validate(job(), "- user: the port is 8443.")
     assert (verdict.valid, verdict.score) == (False, 0.2)

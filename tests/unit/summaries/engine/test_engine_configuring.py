@@ -1,4 +1,4 @@
-"""An engine is configured anew, keeps a history with measures, and asks a plugin and the embedder what they think."""
+"""An engine is configured anew, keeps a history with measures, and asks a plugin what it thinks."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.extensions import Verdict
 from langchain_tiered_memory.settings import MonitoringSettings, ValidationSettings
-from langchain_tiered_memory.summaries.checks.measures import similar_meaning
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
 from langchain_tiered_memory.types.outcomes import FailureReason
-from tests.embedders import HashingEmbeddings
 from tests.engine_builders import GOOD, Heard, Plugin, count, engine, job, quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PLAIN = {"audit": False}
-METRICS = ("identifiers", "grounded", "covered", "loss", "meaning")
+METRICS = ("identifiers", "grounded", "covered", "loss")
 
 
 @dataclass
@@ -42,8 +40,8 @@ def breaks(_: str) -> Any:
     raise ValueError(message)
 
 
-def attached(made: CondensationEngine, embed: Any = None, heard: Heard | None = None) -> CondensationEngine:
-    made.attach(count_text=count, clock=FrozenClock(), report=heard or Heard(), embed=embed)
+def attached(made: CondensationEngine) -> CondensationEngine:
+    made.attach(count_text=count, clock=FrozenClock(), report=Heard())
     return made
 
 
@@ -75,7 +73,7 @@ def test_a_plugin_that_cannot_judge_its_text_is_taken_at_its_word(thinks: Any) -
 
 def test_the_history_has_each_attempt_with_what_was_measured_of_it() -> None:
     model = ScriptedModel(answers=[GOOD, RuntimeError("503")])
-    one = attached(engine(model, validation={"metrics": METRICS}, attempts=9), HashingEmbeddings().embed_documents)
+    one = attached(engine(model, validation={"metrics": METRICS}, attempts=9))
     run(one.condense(job()))
     with pytest.raises(CondensationError):
         run(one.condense(job(level=2, strategy="thematic")))
@@ -89,40 +87,13 @@ def test_the_history_has_each_attempt_with_what_was_measured_of_it() -> None:
     assert failed.measures == {}
 
 
-def test_what_is_not_asked_for_or_cannot_be_had_is_not_measured() -> None:
+def test_what_is_not_asked_for_is_not_measured() -> None:
     one = engine(ScriptedModel(answers=[GOOD]))
     run(one.condense(job()))
     assert one.history()[0].measures == {}
-    without = engine(ScriptedModel(answers=[GOOD]), validation={"metrics": ("meaning", "loss")})
-    run(without.condense(job()))
-    assert set(without.history()[0].measures) == {"loss"}
-
-
-def test_a_summary_about_something_else_is_not_taken_where_meaning_is_asked_for() -> None:
-    far = "## Overview\nThe harbour master counted ferries, gulls and barrels of tar on a rainy morning."
-    loose = {"rules": ("meaning",), "audit": False}
-    for least, writer in ((0.0, "one"), (0.3, "two")):
-        models = ScriptedModel(answers=[far]), ScriptedModel(answers=[GOOD])
-        one = attached(
-            engine(*models, validation=loose | {"least_meaning": least}), HashingEmbeddings().embed_documents
-        )
-        assert run(one.condense(job())).model == writer
-    without = engine(ScriptedModel(answers=[far]), validation=loose | {"least_meaning": 0.9})
-    assert run(without.condense(job())).model == "one", "there is no embedder"
-
-
-def test_an_embedder_that_fails_refuses_nothing_and_is_reported() -> None:
-    heard = Heard()
-    one = attached(engine(ScriptedModel(answers=[GOOD]), validation=PLAIN | {"least_meaning": 0.9}), breaks, heard)
-    assert run(one.condense(job())).model == "one"
-    assert heard.of("extension_failed")
-
-
-def test_meaning_is_one_for_the_same_and_none_for_nothing() -> None:
-    embed = HashingEmbeddings().embed_documents
-    assert similar_meaning("a b c", ["a b c"], embed) == pytest.approx(1.0)
-    assert similar_meaning("", ["a"], embed) is None
-    assert similar_meaning("a", ["a"] * 500, lambda texts: None if len(texts) > 80 else embed(texts)) is not None
+    lost = engine(ScriptedModel(answers=[GOOD]), validation={"metrics": ("loss",)})
+    run(lost.condense(job()))
+    assert set(lost.history()[0].measures) == {"loss"}
 
 
 def test_an_engine_goes_by_other_settings_from_now_on() -> None:
