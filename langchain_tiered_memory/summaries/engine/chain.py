@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, get_args
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.checks.soundness import Unsound
 from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, Pass, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.batches import ENDED
@@ -34,10 +33,8 @@ _TWICE = 2
 """The second time, a model was told why."""
 LEAST_PARTS = 2
 """Of a call for several: a single summary is asked for alone, which tells more of its form."""
-_TRUSTED_AFTER = 4
-"""Usable answers to as many parts as a model may be asked for, after which it is asked for one more."""
-_ANY = 2**31
-"""Parts of a call to a model that was never at a loss: how many there are is decided elsewhere."""
+_AT_A_LOSS = 3
+"""Answers to calls for several in a row of which nothing could be used: the model is asked for one at a time then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +116,8 @@ class Chain:
     report: Report
     now: Callable[[], float]
     attempts: int
-    _lock: forks.Lock = field(default_factory=forks.Lock, init=False)
-    _most: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
-    """By model: the most parts of one call, where an answer to more had none that could be used; and answers to so many
-    that had."""
+    _unusable: dict[str, int] = field(default_factory=dict, init=False)
+    """By model: its latest answers to calls for several of which nothing could be used."""
 
     def first_of(
         self,
@@ -239,8 +234,8 @@ class Chain:
         """What one call gives for each of these, or a few; `None` for what has to be asked for alone.
 
         What an answer that ended too soon lacks is asked for in another call; so is what could not be used, once, with
-        the reason, where that is more than one part. After an answer of which nothing can be used, the same is asked
-        for in halves; a model that cannot write two at a time is asked for one from then on.
+        the reason, where that is more than one part. After an answer of which nothing can be used, each is asked for
+        alone; a model that gives several of those in a row is asked for one at a time from then on.
 
         The jobs come lower levels first; `below` has of each those of its sources (by id) that are among the others, as
         places. `standing` is the last request of the session's agent, where it may be used.
@@ -251,16 +246,12 @@ class Chain:
         given: list[Condensed | None] = [None for _ in prepared]
         spent = [Spent() for _ in prepared]
         refused: dict[int, tuple[Refused, ...]] = {}
-        told_why: set[int] = set()
         waiting = _together(prepared, below)
         # Behind a request that a provider has in its cache, one is asked for as well as several are.
         least = LEAST_PARTS if standing is None else 1
         while len(waiting) >= least:
             models = self._models(prepared[waiting[0]].candidates)
-            if not models:
-                break
-            most = self._most_of(models[0])
-            places = _in_hand(waiting, below, given)[:most]
+            places = _in_hand(waiting, below, given) if models else []
             if not places:
                 break
             waiting = [place for place in waiting if place not in places]
@@ -268,9 +259,7 @@ class Chain:
                 continue
             try:
                 asked = _parts(prepared, below, places, given, refused)
-                plugin, answers, lost = yield from self._first_model(
-                    models, asked, standing, is_usual=not told_why.issuperset(places)
-                )
+                answers, lost = yield from self._first_model(models, asked, standing)
             except CondensationError as error:
                 found = next(((place, one) for place, one in enumerate(given) if one is not None), None)
                 if found is None:
@@ -282,14 +271,12 @@ class Chain:
             spent[places[0]] += lost
             if not answers:
                 continue  # one that is asked for alone
-            again = _to_ask_again(places, answers, refused, least=least)
-            told_why.update(again if any(answer.text for answer in answers) else ())
+            if any(answer.text for answer in answers):
+                waiting = _to_ask_again(places, answers, refused, least=least) + waiting
             for place, answer in zip(places, answers, strict=True):
                 spent[place] += answer.spent
                 refused[place] = (*refused.get(place, ()), *answer.refused)
                 given[place] = replace(answer, spent=spent[place], refused=refused[place])
-            if again and (self._most_of(plugin) < len(places) or len(again) < len(places)):
-                waiting = again + waiting
         return given
 
     def _models(self, candidates: Sequence[CondensationPlugin]) -> list[CondenserPlugin]:
@@ -298,19 +285,17 @@ class Chain:
         for plugin in candidates:
             if is_built_in_rules(plugin):
                 continue  # what stands there already is by them
-            if (
-                not isinstance(plugin, CondenserPlugin)
-                or plugin.together is None
-                or self._most_of(plugin) < LEAST_PARTS
-            ):
+            if not isinstance(plugin, CondenserPlugin) or plugin.together is None:
+                break
+            if self._unusable.get(plugin.name, 0) >= _AT_A_LOSS:
                 break
             found.append(plugin)
         return found
 
     def _first_model(
-        self, models: Sequence[CondenserPlugin], parts: Sequence[Part], standing: Standing | None, *, is_usual: bool
-    ) -> Flow[tuple[CondenserPlugin, list[Condensed], Spent]]:
-        """The first model that answers, what it says, and what those before it took."""
+        self, models: Sequence[CondenserPlugin], parts: Sequence[Part], standing: Standing | None
+    ) -> Flow[tuple[list[Condensed], Spent]]:
+        """What the first model says that answers, and what those before it took."""
         tried = _Tried(who="model")
         for plugin in models:
             allowed = self.writers.enter(plugin, self.now())
@@ -321,44 +306,24 @@ class Chain:
                 said = f"{plugin.name} takes over: {tried.failure}"
                 self.report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=tried.failure.reason)
             try:
-                answers = yield from self._asked(plugin, allowed, parts, standing, is_usual=is_usual)
+                answers = yield from self._asked(plugin, allowed, parts, standing)
             except CondensationError as error:
                 tried.note(error, plugin)
                 continue
-            return plugin, answers, tried.lost
+            return answers, tried.lost
         raise tried.error() from tried.failure
 
     def _asked(
-        self,
-        plugin: CondenserPlugin,
-        given: Pass,
-        parts: Sequence[Part],
-        standing: Standing | None,
-        *,
-        is_usual: bool,
+        self, plugin: CondenserPlugin, given: Pass, parts: Sequence[Part], standing: Standing | None
     ) -> Flow[list[Condensed]]:
-        """One call; the model's breaker hears of it as a whole.
-
-        Unless it `is_usual`, it asks again for what was refused among others, and tells nothing of how many parts the
-        model can write.
-        """
+        """One call; the model's breaker hears of it as a whole."""
         with self.writers.breaks(plugin, given, self.now) as became:
             answers = yield from self.writers.write_together(plugin, parts, self.now, standing=standing)
             usable = any(answer.text for answer in answers)
-            became.well = usable  # of nothing usable fewer are asked for next: that says whether it is at fault
-        if is_usual and len(parts) >= LEAST_PARTS:  # a single one tells as little
-            with self._lock:
-                most, good = self._most.get(plugin.name, (_ANY, 0))
-                if not usable:
-                    self._most[plugin.name] = (len(parts) // 2, 0)
-                elif len(parts) >= most:
-                    self._most[plugin.name] = (most, good + 1) if good + 1 < _TRUSTED_AFTER else (most + 1, 0)
+            became.well = usable  # of nothing usable each is asked for alone: that says whether it is at fault
+        if len(parts) >= LEAST_PARTS:  # a single one tells nothing of calls for several
+            self._unusable[plugin.name] = 0 if usable else self._unusable.get(plugin.name, 0) + 1
         return answers
-
-    def _most_of(self, plugin: CondenserPlugin) -> int:
-        """How many parts it is asked for in one call."""
-        with self._lock:
-            return self._most.get(plugin.name, (_ANY, 0))[0]
 
 
 def _to_ask(candidates: Sequence[CondensationPlugin], part: Condensed | None) -> list[tuple[int, CondensationPlugin]]:
@@ -383,12 +348,10 @@ def _in_hand(
 def _to_ask_again(
     places: Sequence[int], answers: Sequence[Condensed], refused: Mapping[int, tuple[Refused, ...]], *, least: int
 ) -> list[int]:
-    """What an answer that ended too soon lacks, or all of one that had nothing; and what could not be used, once.
+    """What an answer that ended too soon lacks; and what could not be used, once.
 
     A single part is asked for alone, with the reason.
     """
-    if not any(answer.text for answer in answers):
-        return list(places)
     given = list(zip(places, answers, strict=True))
     lacking = [
         (place, [one.fault for one in answer.refused[-1:]] == [ENDED]) for place, answer in given if not answer.text
