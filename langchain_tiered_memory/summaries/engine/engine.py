@@ -263,10 +263,6 @@ class CondensationEngine:
         """
         self._extensions.use_prompts(generator)
 
-    def find_best_plugin(self, context: CondensationContext) -> CondensationPlugin | None:
-        """Return the plugin that is asked first, regardless of breakers and hooks. Blocking: it asks the plugins."""
-        return next(iter(self._writers.candidates(context)), None)
-
     def metrics(self) -> EngineMetrics:
         """Return figures of what the engine has done since it was made."""
         return self._tally.metrics(self._writers.open_seconds(self._clock()))

@@ -1,12 +1,11 @@
 """Takes the answer to a call for one summary or several apart, and checks each.
 
-Models answer sloppily: they forget closing tags, number parts in headings, answer in JSON, or stop half-way. What can
+Models answer sloppily: they forget closing tags, number parts in headings, or stop half-way. What can
 be told apart is taken, each part is checked by itself, and what is missing is somebody else's to ask for again.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 _TAG = re.compile(r"<[ \t]{0,4}(/?)[ \t]{0,4}summary\b([^<>\n]{0,80})>", re.IGNORECASE)
 _LINE = re.compile(r"^[#*\[( \t]{0,8}(?:summary|part)[ \t]{0,4}(\d{1,4})[\])*: \t]{0,8}$", re.IGNORECASE | re.MULTILINE)
 _NUMBER = re.compile(r"\d{1,4}")
-_MAX_JSON_CHARS = 1_000_000
 ENDED = "cut off"
 """The fault of a part that is missing because the answer ended before it was whole."""
 _CUT_OFF = (ENDED, "the answer ended before it")
@@ -115,9 +113,7 @@ def texts_by_number(answer: str, count: int, *, cut_off: bool = False) -> dict[i
 
     What a `cut_off` answer ended in is none of them.
     """
-    return (
-        _by_tags(answer, count, cut_off=cut_off) or _by_lines(answer, count, cut_off=cut_off) or _by_json(answer, count)
-    )
+    return _by_tags(answer, count, cut_off=cut_off) or _by_lines(answer, count, cut_off=cut_off)
 
 
 def _by_tags(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:
@@ -192,20 +188,6 @@ def _by_lines(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:
         ends[-1] = lines[-1].end()
     read = [(int(line[1]), answer[line.end() : end]) for line, end in zip(lines, ends, strict=True)]
     return _sure(read, count, ends_at_next=[True] * len(read))
-
-
-def _by_json(answer: str, count: int) -> dict[int, str]:
-    """Of an answer that is a list of texts, or an object with the parts' numbers as its names."""
-    if not answer.startswith(("{", "[")) or len(answer) > _MAX_JSON_CHARS:
-        return {}
-    try:
-        read: object = json.loads(answer)
-    except (ValueError, RecursionError):
-        return {}
-    pairs = enumerate(read, 1) if isinstance(read, list) else read.items() if isinstance(read, dict) else ()
-    named = [(_NUMBER.search(str(name)[:20]), text) for name, text in pairs if isinstance(text, str)]
-    parts = [(int(number[0]), text) for number, text in named if number is not None]
-    return _sure(parts, count, ends_at_next=[False] * len(parts))
 
 
 def nothing(parts: Sequence[Part], writer: str, spent: Spent, why: str = "") -> list[Condensed]:
