@@ -45,13 +45,19 @@ def open_store(where: str | Path | None = None, *, busy_seconds: float = 20.0) -
 
 def open_calls(store: SqlStore, ref: SessionRef) -> dict[int, tuple[str, ...]]:
     """The calls of a session's messages that have no result, by the number of the message."""
-    rows = schema.open_calls.c
-    query = select(rows.seq, rows.call).where(rows.session_key == ref.key).order_by(rows.seq, rows.call)
-    found: dict[int, tuple[str, ...]] = {}
+    mine = select(schema.entries).where(schema.entries.c.session_key == ref.key)
     with store.database.read() as connection:
-        for seq, call in connection.execute(query):
-            found[seq] = (*found.get(seq, ()), schema.unpacked(call))
-    return found
+        rows = connection.execute(mine.order_by(schema.entries.c.seq)).mappings().all()
+    answered = {(row["group_seq"], row["answers"]) for row in rows}
+    left = {
+        row["seq"]: tuple(
+            call for call in sorted(json.loads(row["calls"] or "[]")) if (row["seq"], call) not in answered
+        )
+        for row in rows
+    }
+    waiting = {seq: calls for seq, calls in left.items() if calls}
+    assert waiting.keys() == {row["seq"] for row in rows if row["open_calls"] is not None}
+    return waiting
 
 
 def forget_messages(store: SqlStore, ref: SessionRef, message_ids: Sequence[str], *, track: str = "main") -> Removed:

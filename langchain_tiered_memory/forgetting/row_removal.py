@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, select, update
@@ -15,8 +14,7 @@ from langchain_tiered_memory.items.store import drop_items_of
 from langchain_tiered_memory.runs.checkpoint_store import drop_checkpoints_since
 from langchain_tiered_memory.runs.files.file_rows import forget_files
 from langchain_tiered_memory.sql import rows
-from langchain_tiered_memory.sql.damage import readable_or
-from langchain_tiered_memory.sql.entry_rows import drop_open, unanswered, write_open
+from langchain_tiered_memory.sql.entry_rows import mark_of, stored_calls
 from langchain_tiered_memory.sql.postgresql import vacuum
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_session
@@ -358,7 +356,6 @@ def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[in
     )
     connection.execute(delete(revisions).where(revisions.c.session_key == ref.key, revisions.c.seq.in_(seqs)))
     connection.execute(delete(entries).where(mine))
-    drop_open(connection, ref.key, seqs)
     forget_files(connection, ref.key, touched_by(connection, ref.key, seqs))
     drop_touches(connection, ref.key, seqs)
     belonged = {(row.task, row.track) for row in found if row.task is not None}
@@ -385,12 +382,9 @@ def _open_again(connection: Connection, ref: SessionRef, heads: set[int]) -> Non
     """Say anew which calls of these messages have no result."""
     for head in sorted(heads):
         mine = and_(entries.c.session_key == ref.key, entries.c.seq == head)
-        columns = (entries.c.seq, entries.c.calls, entries.c.track)
-        row = connection.execute(select(*columns).where(mine)).mappings().one_or_none()
+        row = connection.execute(select(entries.c.seq, entries.c.calls).where(mine)).mappings().one_or_none()
         if row is not None:
-            calls = readable_or(connection, partial(rows.names_in, entries, row, "calls"), otherwise=())
-            left = unanswered(connection, ref.key, head, calls)
-            waits = write_open(connection, ref.key, head, track=unpacked(row["track"]), calls=left)
+            waits = mark_of(connection, ref.key, head, stored_calls(connection, row))
             connection.execute(update(entries).where(mine).values(open_calls=waits))
 
 

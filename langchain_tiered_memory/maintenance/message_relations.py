@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, RowMapping, and_, insert, select
+from sqlalchemy import Connection, RowMapping, and_, select
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.items.store import digest_of_place, expiry_of, kept, namespace_of
@@ -13,7 +13,7 @@ from langchain_tiered_memory.maintenance.remedies import Fault, Known, change, f
 from langchain_tiered_memory.messages.codec import digest_of_payload
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
-from langchain_tiered_memory.sql.entry_rows import open_values, seal_of_row
+from langchain_tiered_memory.sql.entry_rows import seal_of_row
 from langchain_tiered_memory.sql.rows import names_from_json, unpacked_or_none
 from langchain_tiered_memory.sql.schema import digest_of, item_vectors, items, packed, unpacked
 
@@ -66,10 +66,7 @@ def of_messages(known: Known) -> Iterator[Fault]:
     for row in known.rows(entries, "payload", "text"):
         heads[row["seq"]] = row["track"]
         answered.setdefault(row["group_seq"], set()).add(row["answers"])
-    open_rows = _open_rows(known)
-    there: set[Any] = set()
     for row in known.rows(entries, sound=False):
-        there.add(row["seq"])
         what = unpacked(row["message_id"])
         if row["seal"] is not None and not fits(known.session["digest"], row):
             detail = "its place, time, track, kind, task, id or digest is not what it was given"
@@ -81,7 +78,9 @@ def of_messages(known: Known) -> Iterator[Fault]:
         named = {"id_digest": digest_of(what)}
         yield from known.differing(entries, row, named, kind="wrong_id_digest", what=what, why="is not that of its id")
         left = [one for one in names_from_json(row["calls"]) if packed(one) not in answered[row["group_seq"]]]
-        yield from _of_open_calls(known, row, left, open_rows.get(row["seq"], {}))
+        mark = {"open_calls": schema.WAITS if left else None}
+        why = f"does not say that {len(left)} of its calls have no result"
+        yield from known.differing(entries, row, mark, kind="wrong_open_calls", what=what, why=why)
         group = row["group_seq"]
         if group != row["seq"] and (group > row["seq"] or heads.get(group, row["track"]) != row["track"]):
             detail = f"it cannot belong to the group {group}"
@@ -90,7 +89,8 @@ def of_messages(known: Known) -> Iterator[Fault]:
         yield from known.differing(
             entries, row, kept, kind="wrong_revision", what=what, why="is not the number of those kept"
         )
-    yield from _of_no_message(known, waiting=set(open_rows) - there, revised=set(revised) - set(heads))
+    for seq in sorted(set(revised) - set(heads)):
+        yield known.fault("orphan_revision", seq, "a revision is kept of a message that is gone or cannot be read")
 
 
 def _of_revisions(known: Known) -> Iterator[Fault]:
@@ -104,40 +104,6 @@ def _of_revisions(known: Known) -> Iterator[Fault]:
     for seq, found in numbers.items():
         if found != list(range(len(found))):
             yield known.fault("wrong_revision", seq, f"its former wordings have the numbers {found}")
-
-
-def _open_rows(known: Known) -> dict[Any, dict[str, dict[str, Any]]]:
-    """Calls without a result, by the number of their message and their digest."""
-    found: dict[Any, dict[str, dict[str, Any]]] = {}
-    for row in known.rows(schema.open_calls):
-        found.setdefault(row["seq"], {})[row["call_digest"]] = row
-    return found
-
-
-def _of_no_message(known: Known, *, waiting: set[Any], revised: set[Any]) -> Iterator[Fault]:
-    """Open calls and revisions whose message is not there."""
-    for seq in sorted(waiting):
-        remedy = change(schema.open_calls, {"session_key": known.session["key"], "seq": seq}, None)
-        yield known.fault("orphan_open_call", seq, "calls wait for a result whose message is gone", remedy)
-    for seq in sorted(revised):
-        yield known.fault("orphan_revision", seq, "a revision is kept of a message that is gone or cannot be read")
-
-
-def _of_open_calls(
-    known: Known, row: dict[str, Any], left: list[str], kept: dict[str, dict[str, Any]]
-) -> Iterator[Fault]:
-    """The rows of a message's calls without a result, and the mark in its own row, against its calls and its group."""
-    key, seq, mark = row["session_key"], row["seq"], schema.WAITS if left else None
-    right = open_values(key, seq, track=unpacked(row["track"]), calls=left)
-    if row["open_calls"] == mark and kept == {one["call_digest"]: one for one in right}:
-        return
-    detail = f"{len(left)} of its calls have no result, and what is noted to wait for one are {len(kept)}, or others"
-    anew = (
-        change(schema.open_calls, {"session_key": key, "seq": seq}, None),
-        mend(schema.entries, row, {"open_calls": mark}),
-        *([insert(schema.open_calls).values(right)] if right else []),
-    )
-    yield known.fault("wrong_open_calls", unpacked(row["message_id"]), detail, anew)
 
 
 def _unsealed(known: Known, row: dict[str, Any]) -> dict[str, Any] | None:

@@ -1,22 +1,24 @@
-"""Messages as rows of `ltm_entries`, and back; their seals; the rows of calls without a result."""
+"""Messages as rows of `ltm_entries`, and back; their seals; which of their calls wait for a result."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
-from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, select
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.sql.column_forms import Columns, check, damage_in
-from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, names_in, names_to_json, packed_or_none
-from langchain_tiered_memory.sql.schema import WAITS, digest_of, entries, open_calls, packed, storable, unpacked
+from langchain_tiered_memory.sql.damage import readable_or
+from langchain_tiered_memory.sql.rows import names_in, names_to_json, packed_or_none
+from langchain_tiered_memory.sql.schema import WAITS, digest_of, entries, packed, storable, unpacked
 from langchain_tiered_memory.types.drafts import counter_mark
 from langchain_tiered_memory.types.records import EARLIEST, LATEST, Entry, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sqlalchemy import RowMapping
 
@@ -153,78 +155,58 @@ def seal_of_row(session_digest: str, row: Columns) -> str:
     return hashlib.sha256(json.dumps(said, default=repr).encode("ascii")).hexdigest()[:32]
 
 
-_WAITING_FOR = (
-    select(open_calls.c.seq, open_calls.c.track, open_calls.c.call)
+OPEN_HEADS = 200
+"""Unanswered groups that a late tool result may still join; aborted runs leave such groups behind."""
+_heads = (
+    select(entries.c.seq, entries.c.track, entries.c.calls)
     .where(
-        open_calls.c.session_key == bindparam("session"),
-        open_calls.c.call_digest.in_(bindparam("digests", expanding=True)),
+        entries.c.session_key == bindparam("session"), entries.c.waits.is_(True), entries.c.track == bindparam("track")
     )
-    .order_by(open_calls.c.seq)
+    .order_by(entries.c.seq.desc())
+    .limit(OPEN_HEADS)
+    .subquery()
 )
-_ANSWERED = delete(open_calls).where(
-    open_calls.c.session_key == bindparam("session"),
-    open_calls.c.call_digest == bindparam("digest"),
-    open_calls.c.seq == bindparam("head"),
-)
-_ALL_ANSWERED = (
-    update(entries)
-    .where(
-        entries.c.session_key == bindparam("session"),
-        entries.c.seq == bindparam("head"),
-        ~exists().where(open_calls.c.session_key == bindparam("session"), open_calls.c.seq == bindparam("head")),
+_results = entries.alias()
+_WAITING = select(_heads.c.seq, _heads.c.calls, _results.c.answers).select_from(
+    _heads.outerjoin(
+        _results,
+        and_(
+            _results.c.session_key == bindparam("session"),
+            _results.c.group_seq == _heads.c.seq,
+            _results.c.answers.is_not(None),
+        ),
     )
-    .values(open_calls=None)
 )
 
 
-def waiting_for(connection: Connection, key: int, drafts: Sequence[Draft]) -> dict[tuple[str, str], int]:
-    """Which stored message waits for each call that `drafts` answer: (track, call) to the latest one's number."""
-    digests = list(dict.fromkeys(digest_of(draft.answers) for draft in drafts if draft.answers is not None))
-    found: dict[tuple[str, str], int] = {}
-    for start in range(0, len(digests), ROWS_AT_ONCE):
-        part = digests[start : start + ROWS_AT_ONCE]
-        for seq, track, call in connection.execute(_WAITING_FOR, {"session": key, "digests": part}):
-            found[unpacked(track), unpacked(call)] = seq
+def waiting_calls(connection: Connection, key: int, drafts: Sequence[Draft]) -> list[tuple[int, tuple[str, str]]]:
+    """The calls without a result on the tracks of the results among `drafts`, in their order.
+
+    Each is the number of the message that made it, and what `assign_groups` knows it by: its track and id.
+    """
+    found: list[tuple[int, tuple[str, str]]] = []
+    for track in dict.fromkeys(draft.track for draft in drafts if draft.answers is not None):
+        calls: dict[int, tuple[str, ...]] = {}
+        answered: set[tuple[int, str]] = set()
+        for seq, made, answers in connection.execute(_WAITING, {"session": key, "track": packed(track)}):
+            if seq not in calls:
+                calls[seq] = stored_calls(connection, {"seq": seq, "calls": made})
+            if answers is not None:
+                answered.add((seq, unpacked(answers)))
+        found += [(seq, (track, call)) for seq in sorted(calls) for call in calls[seq] if (seq, call) not in answered]
     return found
 
 
-def write_open(connection: Connection, key: int, seq: int, *, track: str, calls: Iterable[str]) -> str | None:
-    """Say anew which calls of a message have no result; what its own row has to say of that."""
-    connection.execute(delete(open_calls).where(open_calls.c.session_key == key, open_calls.c.seq == seq))
-    values = open_values(key, seq, track=track, calls=calls)
-    if values:
-        connection.execute(insert(open_calls), values)
-    return WAITS if values else None
+def stored_calls(connection: Connection, row: Columns) -> tuple[str, ...]:
+    """The calls of a stored message; none where that column is damaged, which is noted."""
+    calls: tuple[str, ...] = readable_or(connection, partial(names_in, entries, row, "calls"), otherwise=())
+    return calls
 
 
-def open_values(key: int, seq: int, *, track: str, calls: Iterable[str]) -> list[dict[str, Any]]:
-    """The rows of a message's calls without a result."""
-    return [
-        {"session_key": key, "seq": seq, "track": packed(track), "call": packed(call), "call_digest": digest_of(call)}
-        for call in dict.fromkeys(calls)
-    ]
-
-
-def close_calls(connection: Connection, key: int, answered: Mapping[int, Sequence[str]]) -> None:
-    """Note that calls of stored messages got their results: the calls by the number of the message that made them."""
-    gone = [
-        {"session": key, "digest": digest_of(call), "head": head} for head, calls in answered.items() for call in calls
-    ]
-    if not gone:
-        return
-    connection.execute(_ANSWERED, gone)
-    connection.execute(_ALL_ANSWERED, [{"session": key, "head": head} for head in answered])
-
-
-def unanswered(connection: Connection, key: int, head: int, calls: Sequence[str]) -> list[str]:
-    """Those of a message's calls that no message of its group answers."""
+def mark_of(connection: Connection, key: int, head: int, calls: Sequence[str]) -> str | None:
+    """What a message's own row has to say of its calls: whether one has no result in its group."""
     if not calls:
-        return []
+        return None
     query = select(entries.c.answers).where(entries.c.session_key == key, entries.c.group_seq == head)
     answered = set(connection.scalars(query))
-    return [call for call in calls if packed(call) not in answered]
-
-
-def drop_open(connection: Connection, key: int, seqs: Sequence[int]) -> None:
-    """Nothing waits for the calls of messages that are removed."""
-    connection.execute(delete(open_calls).where(open_calls.c.session_key == key, open_calls.c.seq.in_(list(seqs))))
+    return WAITS if any(packed(call) not in answered for call in calls) else None

@@ -28,8 +28,6 @@ from sqlalchemy.schema import CreateColumn
 
 from langchain_tiered_memory.errors import NewerSchemaError, NotOurDatabaseError
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.sql.entry_rows import write_open
-from langchain_tiered_memory.sql.rows import names_from_json
 
 Step: TypeAlias = Callable[[Connection], None]
 
@@ -118,18 +116,12 @@ def _make_ids_unique_per_track(connection: Connection) -> None:
 
 
 def _soundness(connection: Connection) -> None:
-    """Each call without a result has a row, in the place of a list in the row of the message that made it.
+    """A mark stands for the list of calls without a result. What is forgotten is known by digests with a key.
 
-    What is forgotten is known by digests with a key. Messages and summaries of before have no mark of a counter, and
-    no seal.
+    Messages and summaries of before have no mark of a counter, and no seal.
     """
     entries = schema.entries
-    listed = entries.c.open_calls.is_not(None) & (entries.c.open_calls != schema.WAITS)
-    waiting = select(entries.c.session_key, entries.c.seq, entries.c.track, entries.c.open_calls).where(listed)
-    for key, seq, track, calls in connection.execute(waiting).all():
-        mine = (entries.c.session_key == key) & (entries.c.seq == seq)
-        written = write_open(connection, key, seq, track=schema.unpacked(track), calls=names_from_json(calls))
-        connection.execute(update(entries).where(mine).values(open_calls=written))
+    connection.execute(update(entries).where(entries.c.open_calls.is_not(None)).values(open_calls=schema.WAITS))
     connection.execute(insert(schema.meta).values(name=schema.FORGETTING_KEY, value=secrets.token_hex(32)))
 
 
@@ -149,6 +141,11 @@ def _scopes(connection: Connection) -> None:
         connection.execute(update(schema.tasks).where(mine).values(task_digest=digest))
 
 
+def _without_open_calls(connection: Connection) -> None:
+    """Which calls have no result follows from the messages: they had rows of their own."""
+    connection.exec_driver_sql("DROP TABLE IF EXISTS ltm_open_calls")
+
+
 STEPS: tuple[tuple[str, Step | None], ...] = (
     ("first schema", _first_schema),
     ("guard", None),
@@ -160,6 +157,7 @@ STEPS: tuple[tuple[str, Step | None], ...] = (
     ("verdicts", None),
     ("joined notes", None),
     ("written beside", None),
+    ("calls without rows", _without_open_calls),
 )
 """Name and step, oldest first; `None` for a step that only added what `_complete` reads from the present schema."""
 

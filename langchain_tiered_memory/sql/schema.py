@@ -120,7 +120,7 @@ sessions = _table(
 )
 
 WAITS = "*"
-"""In a message's row, while calls of it have no result: they stand in `ltm_open_calls`."""
+"""In a message's row, while a call of it has no result in its group."""
 KEYED_DIGEST_BYTES = 12
 """Of what was forgotten. 96 bits: two of a million messages have the same one with a chance of 1 in 10^17."""
 WORKS = "works"
@@ -150,12 +150,6 @@ _partial_index("ltm_entries_open", entries, "session_key waits track seq", where
 _partial_index("ltm_entries_pinned", entries, "session_key pinned seq", where=entries.c.pinned.is_(True))
 KINDS_INDEX = "ltm_entries_kinds"
 _partial_index(KINDS_INDEX, entries, "session_key track seq", where=entries.c.kind.is_not(None))
-
-open_calls = _table(
-    "open_calls",
-    "session_key:key* call_digest:id* seq:place* track:name call:name",
-    Index("ltm_open_calls_head", "session_key", "seq"),
-)
 
 revisions = _table(
     "revisions",

@@ -11,14 +11,13 @@ from sqlalchemy import Connection, and_, bindparam, insert, literal, select, upd
 from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.entry_rows import close_calls, open_values, unanswered, waiting_for, write_open
+from langchain_tiered_memory.sql.entry_rows import mark_of, waiting_calls
 from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, advance_epoch, insert_all
 from langchain_tiered_memory.sql.schema import (
     WAITS,
     digest_of,
     entries,
     files,
-    open_calls,
     packed,
     passages,
     revisions,
@@ -74,8 +73,13 @@ _GROWN = (
         last_at=bindparam("last"),
     )
 )
-OPEN_HEADS = 200
-"""Unanswered groups that a late tool result may still join; aborted runs leave such groups behind."""
+
+
+_ANSWERED = (
+    update(entries)
+    .where(entries.c.session_key == bindparam("session"), entries.c.seq == bindparam("head"))
+    .values(open_calls=None)
+)
 
 
 def chunks(values: list[Any]) -> list[list[Any]]:
@@ -172,20 +176,19 @@ def _insert_new(connection: Connection, session: Columns, incoming: Sequence[Inc
     check(sessions, {name: session[name] for name in ("key", "next_seq", "last_at")})
     key, first_seq = session["key"], session["next_seq"]
     drafts = [item.draft for item in incoming]
-    groups = assign_groups(drafts, first_seq, waiting_for(connection, key, drafts))
-    left: dict[int, dict[str, str]] = {}
-    answered: dict[int, list[str]] = {}
+    waiting = waiting_calls(connection, key, drafts)
+    groups = assign_groups(drafts, first_seq, {call: head for head, call in waiting})
+    left: dict[int, set[str]] = {}
+    answered: set[tuple[int, str]] = set()
     values: list[dict[str, Any]] = []
     found: list[dict[str, Any]] = []
     touched: list[dict[str, Any]] = []
     for seq, (item, group) in enumerate(zip(incoming, groups, strict=True), start=first_seq):
         draft = item.draft
-        if draft.answers is not None and group < first_seq:
-            answered.setdefault(group, []).append(draft.answers)
-        elif draft.answers is not None:
-            left.get(group, {}).pop(draft.answers, None)
-        if draft.calls:
-            left.setdefault(group, {}).update(dict.fromkeys(draft.calls, draft.track))
+        if draft.answers is not None:
+            answered.add((group, draft.answers))
+            left.get(group, set()).discard(draft.answers)
+        left.setdefault(group, set()).update(draft.calls)
         row = entry_rows.entry_values(draft) | {"session_key": key, "seq": seq, "group_seq": group}
         values.append(row | {"seal": entry_rows.seal_of_row(session["digest"], row)})
         found += passage_values(key, item.passages, seq=seq, track=draft.track, kind=draft.kind, at=draft.at)
@@ -193,10 +196,10 @@ def _insert_new(connection: Connection, session: Columns, incoming: Sequence[Inc
     for row in values:
         row["open_calls"] = WAITS if left.get(row["seq"]) else None
     insert_all(connection, entries, values)
-    close_calls(connection, key, answered)
-    for head, calls in left.items():
-        track = next(iter(calls.values()), "")
-        insert_all(connection, open_calls, open_values(key, head, track=track, calls=calls))
+    done = {head for head, _ in answered if head < first_seq}
+    done -= {head for head, (_, call) in waiting if (head, call) not in answered}
+    if done:
+        connection.execute(_ANSWERED, [{"session": key, "head": head} for head in sorted(done)])
     insert_all(connection, passages, found)
     insert_all(connection, files, touched)
     connection.execute(
@@ -234,9 +237,7 @@ def _revise(connection: Connection, session: Columns, stored: dict[str, Any], it
     for fixed in ("message_id", "id_digest", "track", "at", "answers"):
         # An edit changes what is said, not where and when: its place, time and group stay.
         changed.pop(fixed)
-    left = unanswered(connection, key, seq, draft.calls)
-    waits = write_open(connection, key, seq, track=track, calls=left)
-    changed |= {"revision": stored["revision"] + 1, "open_calls": waits}
+    changed |= {"revision": stored["revision"] + 1, "open_calls": mark_of(connection, key, seq, draft.calls)}
     sealed = changed | {name: stored[name] for name in ("seq", "message_id", "track", "at")}
     changed["seal"] = entry_rows.seal_of_row(session["digest"], sealed)
     connection.execute(update(entries).where(entries.c.session_key == key, entries.c.seq == seq).values(changed))

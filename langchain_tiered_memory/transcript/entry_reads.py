@@ -34,7 +34,7 @@ from langchain_tiered_memory.sql.entry_rows import ROLES
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, of_track
 from langchain_tiered_memory.sql.schema import digest_of, entries, files, packed, summaries, unpacked
-from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
+from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import EARLIEST, FINISHED, LATEST
 from langchain_tiered_memory.types.runs import FileAccess
 
@@ -88,7 +88,9 @@ _FIRST_TRACK = (
 )
 _NEXT_TRACK = _FIRST_TRACK.where(entries.c.track > bindparam("track"))
 _WAITING = (
-    _OF_SESSION.where(entries.c.waits.is_(True), _CONDITIONS["track"]).order_by(entries.c.seq.desc()).limit(OPEN_HEADS)
+    _OF_SESSION.where(entries.c.waits.is_(True), _CONDITIONS["track"])
+    .order_by(entries.c.seq.desc())
+    .limit(entry_rows.OPEN_HEADS)
 )
 _KINDS = (
     select(entries.c.seq, entries.c.kind)

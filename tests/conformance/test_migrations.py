@@ -240,7 +240,7 @@ def described(connection: Connection) -> set[tuple[str, ...]]:
 BACK_TO_THE_SECOND_SCHEMA = (
     "DROP TABLE ltm_facts",
     "ALTER TABLE ltm_summaries DROP COLUMN facts_read",
-    "DROP TABLE ltm_open_calls, ltm_events, ltm_forgotten, ltm_forgotten_sessions, ltm_removals, ltm_removal_targets",
+    "DROP TABLE ltm_events, ltm_forgotten, ltm_forgotten_sessions, ltm_removals, ltm_removal_targets",
     "ALTER TABLE ltm_sessions DROP COLUMN begun_by, DROP COLUMN checkpointer, DROP COLUMN forgotten",
     (
         "ALTER TABLE ltm_entries DROP COLUMN counter, DROP COLUMN seal, DROP CONSTRAINT ltm_entries_id, "
@@ -389,7 +389,7 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(
     store.database.close()
 
 
-def test_lists_of_unanswered_calls_become_rows_and_late_results_still_join_their_call(tmp_path: Path) -> None:
+def test_lists_of_unanswered_calls_become_marks_and_late_results_still_join_their_call(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     shutil.copy(ASSETS / "schema_2.sqlite", path)
     with closing(sqlite3.connect(path)) as raw, raw:

@@ -136,7 +136,7 @@ MAY_WALK_A_SESSION = {
 }
 PARTIAL_INDEXES = {
     "unanswered calls": "ltm_entries_open",
-    "append": "ltm_open_calls",
+    "append": "ltm_entries_open",
     "pins": "ltm_entries_pinned",
     "musts": "ltm_entries_open",
     "next waiting track": "ltm_entries_uncovered",

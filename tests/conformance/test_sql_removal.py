@@ -189,7 +189,7 @@ def test_a_removed_session_leaves_no_row_and_others_whole(store: SqlStore) -> No
     assert store.transcript.find("s") is None
     with store.database.read() as connection:
         of_sessions = [table for table in schema.metadata.tables.values() if "session_key" in table.c]
-        assert len(of_sessions) == 17
+        assert len(of_sessions) == 16
         for table in of_sessions:
             keys = set(connection.scalars(select(table.c.session_key)))
             assert keys <= {other.key}

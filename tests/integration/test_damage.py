@@ -91,6 +91,7 @@ NOT_CHECKABLE = {
     "ltm_summaries.lease_owner": "asked while it is being made alone",
     "ltm_summaries.lease_until": "asked while it is being made alone",
     "ltm_summaries.retry_at": "when to look again; that an unfinished one has it is checked",
+    "ltm_summaries.beside": "what its writer read besides is kept nowhere else",
     "ltm_facts.mentions": "how often summaries above took it up is kept nowhere else; fewer than its own say is named",
     "ltm_plans.name": "the digest of a view's name, which is kept nowhere else",
     "ltm_plans.epoch": "of another epoch a plan is made anew; a higher one than the session's is named",
