@@ -121,7 +121,6 @@ class EventName(StrEnum):
     ARCHIVE_CHANGED = "archive_changed", "messages moved out of graph state are not in this memory", _WARNING
     EVICTION_WITHHELD = "eviction_withheld", "messages stay in graph state: they could not be moved out"
     THREAD_NOT_READ = "thread_not_read", "a saver does not list its checkpoints, so forks cannot be recognised"
-    ROOM_SET_ASIDE = "room_set_aside", "room is reserved for what middlewares behind the memory add"
     SECOND_SUMMARIZER = "second_summarizer", "another middleware summarises the same messages", _WARNING
     MESSAGES_ELSEWHERE = (
         "messages_elsewhere",

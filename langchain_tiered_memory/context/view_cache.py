@@ -49,8 +49,8 @@ class ViewCache:
     def __init__(self) -> None:
         self.views = Remembered[tuple[int, str], ViewStanding]()
         """How views stood, by session and name."""
-        self.asides = Remembered[Hashable, Any]()
-        """What requests had besides what was counted for them."""
+        self.asides = Remembered[Hashable, tuple[int, ...]]()
+        """Tokens that others added to the latest requests, newest last."""
         self.wishes = Remembered[str, str]()
         """Sessions with a view that needs what a model has yet to write, until somebody is told."""
         self.reviewed = Remembered[tuple[int, str], int]()

@@ -8,6 +8,8 @@ import pytest
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
+from langchain_tiered_memory.integrations.agent.called_models import aside_of
+from langchain_tiered_memory.models.chat_models import profile_of
 from tests.agent_builders import ToolModel, built, open_memory, said
 from tests.memory_builders import counted
 
@@ -91,14 +93,13 @@ ADDS = (with_a_note, with_a_tool, reworded)
     ids=lambda one: one.__name__,
 )
 def test_a_request_is_counted_as_it_was_sent(change: Callable[[Any, Any], Any], side: str) -> None:
-    told: list[int] = []
     with open_memory() as memory:
-        memory.subscribe(lambda event: told.append(event.details["tokens"]) if event.name == "room_set_aside" else None)
         model = Billing(answers=lambda _: AIMessage("Noted."))
         agent = built(memory, model, max_tokens=32_000, **{side: [Changes(change)]})
         for turn in range(3):
             said("sync", agent, f"Order {turn}: {LONG}")
         runtime = memory.core.runtime
         learnt = runtime.store.plans.calibration("m", runtime.counter.fingerprint)
+        aside = aside_of(runtime, memory.session(*memory.sessions()), profile_of(model).name)
     assert learnt == (pytest.approx(1, abs=0.01), 3)
-    assert told == ([512] if side == "behind" and change in ADDS else []), "once, and not for each request"
+    assert aside == (512 if side == "behind" and change in ADDS else 0)

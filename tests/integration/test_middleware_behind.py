@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from langchain_tiered_memory.models.token_counters import EstimatingCounter
@@ -17,10 +17,8 @@ from tests.call_styles import CALL_STYLES, CallStyle
 from tests.openai_server import OpenAIServer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from langchain_core.messages import BaseMessage
 
 pytestmark = [pytest.mark.service, pytest.mark.parametrize("call_style", CALL_STYLES), pytest.mark.slow]
 
@@ -104,37 +102,6 @@ def test_room_is_given_back_when_nothing_is_added_any_more(call_style: CallStyle
             sizes.append(server.requests[-1].tokens)
         assert max(sizes[:7]) < WINDOW - 4000
         assert max(sizes[12:]) > WINDOW - 4000
-
-
-class Bounded(ScriptedModel):
-    """Counts more than what it is sent, and refuses what is over its window then."""
-
-    model_name: str = "bounded"
-    profile: Any = None
-
-
-@pytest.mark.parametrize("says", ["figures", "nothing"])
-@pytest.mark.parametrize("usage", ["with usage", "without usage"])
-def test_what_only_the_provider_counts_is_learnt_from_its_refusal(call_style: CallStyle, says: str, usage: str) -> None:
-    sizes: list[tuple[int, bool]] = []
-
-    def reply(messages: Sequence[BaseMessage]) -> AIMessage:
-        tokens = 2000 + sum(EstimatingCounter().count_message(one) for one in messages)
-        sizes.append((tokens, tokens > WINDOW))
-        if tokens > WINDOW:
-            figures = f"maximum context length is {WINDOW} tokens. However, your messages resulted in {tokens} tokens"
-            msg = f"This model's {figures}." if says == "figures" else "The prompt is too long."
-            raise ValueError(msg)
-        counts = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}
-        return AIMessage("ok", usage_metadata=counts if usage == "with usage" else None)  # type: ignore[arg-type]
-
-    with open_memory() as memory:
-        agent = built(memory, Bounded(answers=reply, profile=PROFILE), tools=())
-        for turn in range(30):
-            said(call_style, agent, f"Order {turn}: {LONG}")
-        refused = [number for number, (_, over) in enumerate(sizes) if over]
-        assert len(refused) <= 1
-        assert len(sizes) == 30 + len(refused)
 
 
 def test_what_a_middleware_asks_another_model_besides_is_not_taken_for_the_request(call_style: CallStyle) -> None:

@@ -10,14 +10,16 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.context.layout import MARK
 from langchain_tiered_memory.integrations.agent.called_models import (
-    Aside,
     Call,
     CalledModels,
-    keep_aside,
+    aside_of,
     measured,
+    note_behind,
+    stepped,
     watched,
 )
 from langchain_tiered_memory.integrations.agent.reply import _as_edited, _marked, _was_sent, _with_breakpoints
+from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.testing import ScriptedModel
 
 CONTROL = {"cache_control": {"type": "ephemeral"}}
@@ -146,17 +148,13 @@ def test_what_others_add_is_measured_in_the_call_that_had_most_of_what_was_hande
     assert measured(prepared, [SYSTEM, OLD]) == added
 
 
-@pytest.mark.parametrize(
-    ("before", "unseen", "told"), [(0, 10, True), (10, 10, False), (2000, 10, False), (0, -9, False)]
-)
-def test_room_that_is_set_aside_is_told_where_it_is_more(before: int, unseen: int, *, told: bool) -> None:
-    kept: dict[Any, Aside] = {}
-    said: list[Any] = []
-    cache = SimpleNamespace(asides=SimpleNamespace(put=kept.__setitem__))
-    runtime: Any = SimpleNamespace(view_cache=cache, report=lambda *about, **_: said.append(about))
+def test_room_is_left_for_the_most_that_was_added_of_late_in_whole_steps_and_given_back() -> None:
+    runtime: Any = SimpleNamespace(view_cache=SimpleNamespace(asides=Remembered[Any, Any]()))
     session: Any = SimpleNamespace(session_id="s", track="main")
-    aside = Aside().after(behind=0, unseen=unseen)
-    keep_aside(runtime, session, "m", aside, before=Aside(unseen=(before,)))
-    assert kept == {("s", "main", "m"): aside}
-    assert bool(said) is told
-    assert aside.unseen == (max(unseen, 0),)
+    assert [stepped(tokens) for tokens in (-3, 0, 1, 512, 513)] == [0, 0, 512, 512, 1024]
+    allocation = [aside_of(runtime, session, "m")]
+    for behind in (5000, *[600] * 8):
+        note_behind(runtime, session, "m", behind)
+        allocation.append(aside_of(runtime, session, "m"))
+    assert allocation == [0, *[5120] * 8, 1024]
+    assert aside_of(runtime, session, "other") == 0

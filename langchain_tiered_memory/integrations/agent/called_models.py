@@ -1,7 +1,7 @@
 """Which models an agent really calls, and with what: middlewares behind the memory's may change model and request.
 
-What others add is seen in the request that the model got; what the provider counts besides is learnt from its
-refusals. Both are set aside from the next request on, by session, track and model (`Aside`).
+What others add is seen in the request that the model got, and set aside from the next request on, by session, track and
+model.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables.config import merge_configs
 
-from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.memory_node import under
-from langchain_tiered_memory.models.message_counting import HIGHEST_RATIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,43 +31,6 @@ STEP_TOKENS = 512
 _REMEMBERED = 8
 """Requests whose additions count, the largest of them: what is there only now and then, such as a skill that was read,
 moves the budget seldom, and what is gone for good is let go of."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aside:
-    """What earlier requests of one agent to one model had besides what was counted for them."""
-
-    behind: tuple[int, ...] = ()
-    """Tokens that were added to each of the latest requests, newest last."""
-    unseen: tuple[int, ...] = ()
-    """Tokens by which the provider counted more than we did, additions included, at each of the latest requests."""
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that the next request leaves free."""
-        return stepped(max(self.behind, default=0)) + stepped(max(self.unseen, default=0))
-
-    def after(self, *, behind: int, unseen: int | None) -> Aside:
-        """After one more request, whether it was refused or answered.
-
-        Args:
-            behind: What was added to it.
-            unseen: By how much the provider counted more than we did; `None` where it did not say.
-        """
-        counted = self.unseen if unseen is None else (*self.unseen, max(unseen, 0))[-_REMEMBERED:]
-        return Aside(behind=(*self.behind, behind)[-_REMEMBERED:], unseen=counted)
-
-
-def unseen_in(*, took: int, counted: int) -> int | None:
-    """By how much a provider counted more than we did; `None` where its figure must measure something else.
-
-    Args:
-        took: What the provider says that the request took; 0 where it says nothing.
-        counted: What we counted for it.
-    """
-    if took < 1 or took > counted * HIGHEST_RATIO:
-        return None
-    return max(took - counted, 0)
 
 
 def stepped(tokens: int) -> int:
@@ -130,24 +91,15 @@ def watched(config: RunnableConfig, called: CalledModels) -> AbstractContextMana
     return under(merge_configs(config, {"callbacks": [called]}))
 
 
-def aside_of(runtime: Runtime, session: Session, model: str | None) -> Aside:
-    """What is known of earlier requests of this track to that model."""
-    known: Aside | None = runtime.view_cache.asides.get((session.session_id, session.track, model))
-    return known if known is not None else Aside()
+def aside_of(runtime: Runtime, session: Session, model: str | None) -> int:
+    """Tokens that the next request of this track to that model leaves free for what others add to it."""
+    return stepped(max(runtime.view_cache.asides.get((session.session_id, session.track, model)) or (0,)))
 
 
-def keep_aside(runtime: Runtime, session: Session, model: str | None, aside: Aside, *, before: Aside) -> None:
-    """Remember it for the next request; say so where it leaves more room than before."""
-    runtime.view_cache.asides.put((session.session_id, session.track, model), aside)
-    if aside.tokens > before.tokens:
-        runtime.report(
-            EventName.ROOM_SET_ASIDE,
-            f"others add to what this agent sends {model or 'its model'}: {aside.tokens:,} tokens are left free for "
-            "it from now on",
-            session_id=session.session_id,
-            track=session.track,
-            tokens=aside.tokens,
-        )
+def note_behind(runtime: Runtime, session: Session, model: str | None, tokens: int) -> None:
+    """Remember how much was added to a request, whether it was refused or answered."""
+    kept, key = runtime.view_cache.asides, (session.session_id, session.track, model)
+    kept.put(key, (*(kept.get(key) or ()), tokens)[-_REMEMBERED:])
 
 
 def measured(prepared: Prepared, handed: Sequence[BaseMessage]) -> tuple[int, int]:

@@ -16,14 +16,7 @@ from langchain_tiered_memory.context.request import with_learnt_window
 from langchain_tiered_memory.driver import Flow, each_step
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.agent.called_models import (
-    Aside,
-    aside_of,
-    keep_aside,
-    measured,
-    stepped,
-    unseen_in,
-)
+from langchain_tiered_memory.integrations.agent.called_models import aside_of, measured, note_behind, stepped
 from langchain_tiered_memory.integrations.agent.reply import keep_request, outgoing_of
 from langchain_tiered_memory.integrations.agent.request import Asked, Choices, is_summarised, warn_of_summaries
 from langchain_tiered_memory.integrations.graph.branches import named, off_branch
@@ -32,8 +25,6 @@ from langchain_tiered_memory.integrations.graph.memory_node import EVENT_NAME, N
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
 from langchain_tiered_memory.integrations.graph.tracks import Line, Place, line_of_agent, session_at
 from langchain_tiered_memory.integrations.state import BranchRecord, branch_in
-from langchain_tiered_memory.messages.content_blocks import compacts
-from langchain_tiered_memory.messages.ingest import reported_by
 from langchain_tiered_memory.models.overflow import is_overflow, overflow_in, smaller_budget
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of, confirm_window, learn_window
 from langchain_tiered_memory.sessions.last_request import epoch_of
@@ -113,17 +104,15 @@ def _smaller(prepared: Prepared, error: Exception, sent: Sequence[BaseMessage]) 
     _, behind = measured(prepared, sent)
     beside = prepared.room + behind
     total = prepared.context.tokens + beside
-    unseen = max((told.sent_tokens or 0) - total, 0)
     name = asked.called.last(asked.model.name)
     if name:  # where a middleware behind called another model, the refusal says nothing of the request's own
         # Without a figure all that is known is that this request and the room for its answer were too much together.
         learn_window(runtime, name, told.limit_tokens or total + window.reserved_tokens)
     if name == asked.model.name:
-        aside = prepared.aside.after(behind=behind, unseen=unseen if told.sent_tokens else None)
-        keep_aside(runtime, session, name, aside, before=prepared.aside)
+        note_behind(runtime, session, name, behind)
     most = smaller_budget(total, told) - beside
     if told.limit_tokens is not None:
-        most = min(most, told.limit_tokens - window.reserved_tokens - unseen - beside)
+        most = min(most, told.limit_tokens - window.reserved_tokens - beside)
     else:  # where others take most of the room, little can be saved here: half of ours is tried all the same
         most = max(most, prepared.context.tokens // 2)
     context = yield from context_of(session, asked, max_tokens=max(most, 1), off=prepared.off, model=asked.model)
@@ -145,13 +134,7 @@ def _learn(prepared: Prepared, answer: Sequence[BaseMessage], sent: Sequence[Bas
     session.core.engine.sent.put((session.session_id, session.track), raw_tokens)
     if asked.called.last(name) != name:
         return
-    before = aside_of(runtime, session, name)
-    counted = prepared.context.tokens + prepared.room + behind
-    unseen = unseen_in(took=took, counted=counted)
-    if unseen and any(reported_by(message) or compacts(message) for message in answer):
-        unseen = 0  # the calibration learns of it; of a compacted request nothing can be learnt
-    aside = before.after(behind=behind, unseen=unseen)
-    keep_aside(runtime, session, name, aside, before=before)
+    note_behind(runtime, session, name, behind)
     if name is None or prepared.learned is None or took <= prepared.learned:
         return
     try:
@@ -173,8 +156,6 @@ class Prepared:
     """Numbers of messages that are on other branches, or left out of this request; `None` for none."""
     room: int
     """Tokens set aside for what is put beside the context."""
-    aside: Aside
-    """What earlier requests had besides."""
     learned: int | None
     """The window that refusals taught of the model before."""
     context: Context
@@ -236,13 +217,13 @@ def _on_track(
     room = _room_aside(runtime, asked)
     told = with_learnt_window(runtime, asked.model)
     aside = aside_of(runtime, session, told.name)
-    most = _most_tokens(runtime, told, asked.choices, room + aside.tokens)
+    most = _most_tokens(runtime, told, asked.choices, room + aside)
     is_kept = asked.request.response_format is None
     epoch = epoch_of(runtime, session.session_id, asked.request.model) if is_kept else None
     try:
         context = yield from context_of(session, asked, max_tokens=most, off=off, model=told)
     except BudgetError:
-        if not aside.tokens:
+        if not aside:
             raise
         # What others added may be gone by now, and what they add is theirs to answer for: let the provider decide.
         most = _most_tokens(runtime, told, asked.choices, room)
@@ -253,7 +234,6 @@ def _on_track(
         record=record,
         off=off,
         room=room,
-        aside=aside,
         learned=told.learned,
         context=context,
         epoch=epoch,
