@@ -144,7 +144,7 @@ def _examine_summaries(
         found = tally.coverages[summary.id] + summary_faults(
             summary,
             summaries=summaries,
-            is_changed=digest_of_summary(summary.text, summary.facts) != row["text_digest"],
+            is_changed=digest_of_summary(summary.text) != row["text_digest"],
             has_moment=row["retry_at"] is not None,
         )
         if summary.state.finished:
@@ -152,8 +152,7 @@ def _examine_summaries(
             drafts = passage_drafts(summary.text)
             if rows != index_rows(ref, summary, drafts):
                 found.append(("wrong_index_rows", "its passages are not what its text gives, or not in its place"))
-            # Its list of facts goes, and it is counted anew, when its facts are read.
-            tokens = summary.tokens if summary.facts else runtime.counter.count_text(summary.text)
+            tokens = runtime.counter.count_text(summary.text)
             if tokens != summary.tokens and row["counter"] == counter_mark(runtime.counter.fingerprint):
                 found.append(("wrong_count", f"{summary.tokens} tokens stored, {tokens} counted"))
             elif tokens != summary.tokens:

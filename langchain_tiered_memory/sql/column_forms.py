@@ -21,7 +21,6 @@ from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Z
 from langchain_tiered_memory.types.records import (
     EARLIEST,
     LATEST,
-    Fact,
     FactKind,
     FactStatus,
     Role,
@@ -162,7 +161,6 @@ _FORMS: Mapping[str, Form] = {
     "json": _json(dict[str, Any]),
     "zones": _json(dict[str, Zone]),
     "counts": _json(dict[str, int]),
-    "facts": _json(tuple[Fact, ...]),
     "numbers": _json(tuple[int, ...]),
     "role": _one_of(get_args(Role)),
     "forgotten_role": _one_of((*get_args(Role), schema.WORKS, "")),

@@ -10,9 +10,10 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     CreateTable,
     MetaData,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     func,
     insert,
     inspect,
+    literal_column,
     select,
     update,
 )
@@ -28,6 +30,7 @@ from sqlalchemy.schema import CreateColumn
 
 from langchain_tiered_memory.errors import NewerSchemaError, NotOurDatabaseError
 from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.types.drafts import digest_of_summary
 
 Step: TypeAlias = Callable[[Connection], None]
 
@@ -141,10 +144,24 @@ def _scopes(connection: Connection) -> None:
         connection.execute(update(schema.tasks).where(mine).values(task_digest=digest))
 
 
-def _without_open_calls(connection: Connection) -> None:
-    """Which calls have no result follows from the messages: they had rows of their own."""
+def _without_copies(connection: Connection) -> None:
+    """Which calls have no result follows from the messages, and facts are rows: nothing else tells of either."""
     connection.exec_driver_sql("DROP TABLE IF EXISTS ltm_open_calls")
+    summaries = schema.summaries
+    if "facts" not in {column["name"] for column in inspect(connection).get_columns(summaries.name)}:
+        return
+    listed: ColumnElement[str] = literal_column("facts")
+    for row in connection.execute(select(summaries.c.id, summaries.c.text).where(listed != "[]")).all():
+        mine = {"text_digest": digest_of_summary(row.text), "counter": None}
+        connection.execute(update(summaries).where(summaries.c.id == row.id).values(mine))
+    connection.exec_driver_sql(f"UPDATE {summaries.name} SET facts = '[]' WHERE facts <> '[]'")
+    driver: Any = connection.dialect.dbapi
+    if connection.dialect.name != "sqlite" or driver.sqlite_version_info >= _DROPS_COLUMNS:
+        connection.exec_driver_sql(f"ALTER TABLE {summaries.name} DROP COLUMN facts")
 
+
+_DROPS_COLUMNS = (3, 35)
+"""Of SQLite's versions. In an older one the column stays, empty."""
 
 STEPS: tuple[tuple[str, Step | None], ...] = (
     ("first schema", _first_schema),
@@ -157,7 +174,7 @@ STEPS: tuple[tuple[str, Step | None], ...] = (
     ("verdicts", None),
     ("joined notes", None),
     ("written beside", None),
-    ("calls without rows", _without_open_calls),
+    ("without copies", _without_copies),
 )
 """Name and step, oldest first; `None` for a step that only added what `_complete` reads from the present schema."""
 

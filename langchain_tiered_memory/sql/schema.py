@@ -47,7 +47,7 @@ _KEPT_AS: dict[str, TypeEngine[Any]] = {
         ("auto key order serial", BigKey),
         ("count place signed whole", BigInteger()),
         ("amount moment number said share", Float()),
-        ("counts facts json name names numbers waits words zones", Text()),
+        ("counts json name names numbers waits words zones", Text()),
         # Namespaces below another one are a range: PostgreSQL must sort them as SQLite does.
         ("namespace", Text().with_variant(Text(collation="C"), "postgresql")),
         ("flag", Boolean()),
@@ -178,7 +178,7 @@ summaries = _table(
     _computed("unfinished", "state IN ('pending', 'generating', 'failed')"),
     "sources:names source_digest:sha256_or_empty first_seq:place last_seq:place entry_count:place/int",
     "first_at:said last_at:said source_tokens:count/int parent_id:id? strategy:words text:words=",
-    "text_digest:sha256_or_empty= facts:facts=[] facts_read:count/int=0 tokens:count/int=0 counter:count/int?",
+    "text_digest:sha256_or_empty= facts_read:count/int=0 tokens:count/int=0 counter:count/int?",
     "degraded:flag stale:flag touched:flag by_rules:flag wanted:flag attempts:count/int=0 error:words? model:words?",
     "calls:count/int=0 input_tokens:count=0 output_tokens:count=0 seconds:amount=0 kept_identifiers:share?",
     "information_loss:share? reason:failure? from_tools:flag created_at:moment lease_owner:words?",

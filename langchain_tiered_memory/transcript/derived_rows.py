@@ -8,7 +8,6 @@ from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from langchain_tiered_memory.sql.column_forms import Columns, check
 from langchain_tiered_memory.sql.rows import (
-    from_json,
     insert_all,
     insert_if_absent,
     names_in,
@@ -26,7 +25,7 @@ from langchain_tiered_memory.sql.schema import (
     summaries,
     unpacked,
 )
-from langchain_tiered_memory.types.records import Fact, Passage, PassageDraft, Spent, Summary, SummaryState
+from langchain_tiered_memory.types.records import Passage, PassageDraft, Spent, Summary, SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -126,7 +125,6 @@ def summary(row: Columns) -> Summary:
         track=unpacked_or_none(row["track"]),
         state=SummaryState(row["state"]),
         sources=names_in(summaries, row, "sources"),
-        facts=from_json(summaries, row, "facts", tuple[Fact, ...]),
         spent=Spent(**{name: row[name] for name in ("calls", "input_tokens", "output_tokens", "seconds")}),
     )
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from langchain_tiered_memory.types.outcomes import FailureReason
     from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent, Verdict
     from langchain_tiered_memory.types.runs import FileOperation
@@ -173,18 +171,9 @@ class Begun:
     """Whether the database's own files have no trace left."""
 
 
-_LISTED = ("kind", "text", "seq", "at", "by", "subject")
-"""What a fact had while facts stood in a list on each summary."""
-
-
-def digest_of_summary(text: str, facts: Sequence[Fact]) -> str:
-    """Identity of what a summary says, with the list of facts that one from before facts were rows has."""
-    told = [{name: getattr(fact, name) for name in _LISTED} for fact in facts]
-    for one in told:
-        if one["by"] == "other":
-            del one["by"]  # as facts were before they had a speaker
-    said = json.dumps([text, told])
-    return hashlib.sha256(said.encode("ascii")).hexdigest()
+def digest_of_summary(text: str) -> str:
+    """Identity of what a summary says; beside its text stood a list of facts once, which is empty now."""
+    return hashlib.sha256(json.dumps([text, []]).encode("ascii")).hexdigest()
 
 
 def counter_mark(fingerprint: str) -> int:

@@ -273,9 +273,8 @@ class Summary(Shown, sheet="records.summary"):
     """The summary above it."""
     strategy: str
     text: str = ""
-    facts: tuple[Fact, ...] = ()
     tokens: int = 0
-    """Tokens of `text` and of its facts as rendered."""
+    """Tokens of `text`."""
     degraded: bool = False
     """Whether a fallback wrote it. It is made again later, and not condensed further until then."""
     stale: bool = False

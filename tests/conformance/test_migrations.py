@@ -22,7 +22,7 @@ from langchain_tiered_memory.items.store import ItemDraft, Reach
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import migrations, schema
 from langchain_tiered_memory.transcript.outbox import write_down
-from langchain_tiered_memory.types.drafts import Judged
+from langchain_tiered_memory.types.drafts import Judged, digest_of_summary
 from tests.file_builders import keep_in_all_tiers
 from tests.run_builders import checkpoint, outcome, touching
 from tests.spread import EXHAUSTIVE, drawn
@@ -407,6 +407,21 @@ def test_lists_of_unanswered_calls_become_marks_and_late_results_still_join_thei
     assert seq not in open_calls(store, ref)
     assert waiting(store, ref, track=track) == ()
     store.database.close()
+
+
+def test_facts_that_were_listed_on_a_summary_leave_it_and_its_text_alone_is_what_it_says(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    shutil.copy(ASSETS / "schema_3.sqlite", path)
+    listed = '[{"kind": "number", "text": "The port is 8080.", "seq": 1, "at": 1.0, "subject": "port"}]'
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("UPDATE ltm_summaries SET facts = ?, text_digest = 'of both', counter = 7", (listed,))
+    store = open_store(path)
+    ref = store.transcript.find("s")
+    assert ref is not None
+    for summary, row in store.inspection.summary_rows(ref):
+        assert (row["text_digest"], row["counter"]) == (digest_of_summary(summary.text), None)
+    store.database.close()
+    assert b"The port is 8080." not in path.read_bytes()
 
 
 if __name__ == "__main__":

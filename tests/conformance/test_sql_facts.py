@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from sqlalchemy import func, select
 
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.types.drafts import counter_mark
 from tests.store_builders import (
     NOW,
     append,
@@ -178,11 +177,11 @@ def test_what_is_read_while_a_message_is_edited_is_not_written(store: SqlStore) 
     assert ref is not None
     (waiting,) = store.facts.unread(ref, 9)
     append(store, "s", incoming("still other words", "m3"))
-    assert not store.facts.replace(ref, waiting, [NEW], tokens=2, counter="c")
+    assert not store.facts.replace(ref, waiting, [NEW])
     assert [one.id for one in store.facts.unread(ref, 9)] == [waiting.id]
     ref = store.transcript.find("s")
     assert ref is not None
-    assert store.facts.replace(ref, waiting, [NEW], tokens=2, counter="c")
+    assert store.facts.replace(ref, waiting, [NEW])
     assert store.facts.unread_count(ref) == 0
     assert texts(store.facts.candidates(ref, up_to=6, limit=9)) == [CRANE.text, NEW.text]
 
@@ -233,20 +232,5 @@ def test_a_fact_that_is_taken_up_above_is_counted_and_keeps_its_count_where_it_i
     assert claimed is not None
     assert store.tree.commit(ref, claimed, written(taken_up=(CRANE.id,)), owner="w", now=NOW)
     assert {one.id: one.mentions for one in store.facts.best(ref, 9)} == {CRANE.id: 2, NEW.id: 1}
-    assert store.facts.replace(ref, below[0], [OLD, CRANE], tokens=2, counter="c")
+    assert store.facts.replace(ref, below[0], [OLD, CRANE])
     assert {one.id: one.mentions for one in store.facts.best(ref, 9)} == {CRANE.id: 2, NEW.id: 1}
-
-
-def test_the_list_of_an_older_summary_goes_when_its_facts_are_read_and_its_text_alone_counts(store: SqlStore) -> None:
-    ref = told(store)
-    summary = store.tree.roots(ref, limit=9)[0]
-    listed = '[{"kind": "number", "text": "The port is 8080.", "seq": 1, "at": 1.0, "subject": "port"}]'
-    summaries = schema.summaries
-    with store.database.write() as connection:
-        old = summaries.update().where(summaries.c.id == summary.id).values(facts=listed, facts_read=0, tokens=99)
-        connection.execute(old)
-    (waiting,) = store.facts.unread(ref, 9)
-    assert [one.text for one in waiting.facts] == ["The port is 8080."]
-    assert store.facts.replace(ref, waiting, [OLD], tokens=2, counter="c")
-    ((found, row),) = [one for one in store.inspection.summary_rows(ref) if one[0].id == summary.id]
-    assert (found.facts, found.tokens, row["counter"]) == ((), 2, counter_mark("c"))

@@ -92,7 +92,7 @@ HOT_WRITES: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "claim": lambda s, r, _: claim(s, r, plan(1, *range(10, 35))),
     "claim above": lambda s, r, _: claim(s, r, plan(3, *MANY_IDS)),
     "commit": lambda s, r, one: s.tree.commit(r, one, written("x", facts=(STATED,)), owner="w", now=NOW),
-    "facts read": lambda s, r, one: s.facts.replace(r, one, [STATED], tokens=1, counter="c"),
+    "facts read": lambda s, r, one: s.facts.replace(r, one, [STATED]),
     "lease": lambda s, _r, one: s.tree.lease(one, owner="w", now=NOW + 99, lease_seconds=9),
     "fail": lambda s, _r, one: s.tree.fail(one, owner="w", error="x", retry_at=NOW, spent=Spent()),
     "plan": lambda s, r, _: s.plans.write(r, "view", "{}", now=NOW),

@@ -434,7 +434,6 @@ def test_on_postgresql_damage_is_named_and_mended_too(postgres_url: str) -> None
     with opened(postgres_url) as memory:
         assert memory.verify().problems == ()
         for statement in (
-            "UPDATE ltm_summaries SET facts = '[1]' WHERE id = (SELECT min(id) FROM ltm_summaries)",
             "UPDATE ltm_summaries SET sources = '{' WHERE id = (SELECT max(id) FROM ltm_summaries)",
             "UPDATE ltm_entries SET track = 'x', calls = '{' WHERE message_id = 'a2'",
             "UPDATE ltm_plans SET payload = '[]'",

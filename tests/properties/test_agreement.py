@@ -114,7 +114,6 @@ def test_files_that_a_message_touches_are_no_fault_and_stay(touching: BaseMessag
 LAST_ENTRY = "(SELECT max(seq) FROM ltm_entries WHERE session_key = 1)"
 FIRST_PASSAGE = "(SELECT min(id) FROM ltm_passages)"
 A_ROOT = "(SELECT min(id) FROM ltm_summaries WHERE state = 'active' AND level > 1)"
-A_FACT = '[{"kind": "number", "text": "the port is 1", "seq": 1, "at": 0.0, "by": "user", "subject": "port"}]'
 A_LEAF = "(SELECT min(id) FROM ltm_summaries WHERE level = 1 AND parent_id IS NOT NULL)"
 FAULTS = {
     "a payload that was changed": (
@@ -156,7 +155,6 @@ FAULTS = {
         ),
     ),
     "a summary of other words": ("summary_changed", f"UPDATE ltm_summaries SET text = 'x' WHERE id = {A_LEAF}"),
-    "a summary of other facts": ("summary_changed", f"UPDATE ltm_summaries SET facts = '{A_FACT}' WHERE id = {A_LEAF}"),
     "a summary of other sources": (
         "sources_changed",
         f"UPDATE ltm_summaries SET source_digest = 'f00' WHERE id = {A_LEAF}",

@@ -88,7 +88,7 @@ def holds_whatever_came_first(store: SqlStore, telling: Any, gone: set[int], *, 
     ref = store.transcript.find(name) or ref
     for summary in store.tree.roots(ref, limit=99):
         again = [one for seq in range(summary.first_seq, summary.last_seq + 1) for one in facts[seq - 1]]
-        assert store.facts.replace(ref, summary, again, tokens=1, counter="c")
+        assert store.facts.replace(ref, summary, again)
     assert standing(store, ref) == right([one for of_message in facts for one in of_message])
     forget_messages(store, ref, [f"m{seq}" for seq in range(1, MESSAGES + 1)])
     with store.database.read() as connection:

@@ -24,7 +24,6 @@ from langchain_tiered_memory.text.similarity import wording
 from langchain_tiered_memory.text.terms import BM25_LENGTH_SHARE, BM25_SATURATION, analyse
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
-from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 from langchain_tiered_memory.types.records import FINISHED
 
 if TYPE_CHECKING:
@@ -259,11 +258,8 @@ class FactStore(Room):
         query = select(func.count()).where(summaries.c.session_key == ref.key, UNREAD, summaries.c.state.in_(FINISHED))
         return self._count(query)
 
-    def replace(self, ref: SessionRef, summary: Summary, facts: Sequence[Fact], *, tokens: int, counter: str) -> bool:
-        """Have these be the facts of a finished summary, and no list of facts stand on it.
-
-        `ref` is the session as it was before the messages were read; `tokens` are of the text alone, as `counter`, a
-        fingerprint, counts them.
+    def replace(self, ref: SessionRef, summary: Summary, facts: Sequence[Fact]) -> bool:
+        """Have these be the facts of a finished summary. `ref` is the session as it was before its messages were read.
 
         Returns:
             `False` where a message was edited or removed, or the summary made again meanwhile: it is to be read again.
@@ -274,14 +270,7 @@ class FactStore(Room):
             row = connection.execute(select(summaries).where(mine)).mappings().one_or_none()
             if session is None or row is None or session["epoch"] != ref.epoch or row["text"] != summary.text:
                 return False
-            listless = {
-                "facts": "[]",
-                "text_digest": digest_of_summary(summary.text, ()),
-                "tokens": tokens,
-                "counter": counter_mark(counter),
-            }
-            values = {"facts_read": READER_VERSION} | (listless if summary.facts else {})
-            connection.execute(update(summaries).where(mine).values(values))
+            connection.execute(update(summaries).where(mine).values(facts_read=READER_VERSION))
             if summary.level == 1:
                 rows.write_facts(connection, ref.key, summary.id, facts)
             shown = select(plans.c.name).where(plans.c.session_key == ref.key, plans.c.border >= summary.first_seq)

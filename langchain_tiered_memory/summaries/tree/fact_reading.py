@@ -52,9 +52,7 @@ def _read_next(runtime: Runtime, ref: SessionRef, tries: dict[str, int]) -> bool
     if now is None or summary is None:
         return False
     tries[summary.id] = tries.get(summary.id, 0) + 1
-    tokens, counter = runtime.counter.count_text(summary.text), runtime.counter.fingerprint
-    facts = facts_of_summary_again(runtime, now, summary)
-    runtime.store.facts.replace(now, summary, facts, tokens=tokens, counter=counter)
+    runtime.store.facts.replace(now, summary, facts_of_summary_again(runtime, now, summary))
     return True
 
 

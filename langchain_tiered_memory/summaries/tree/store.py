@@ -218,8 +218,7 @@ class Tree(TreeReads):
                     "summary": summary.id,
                     "state": row["state"] if finished else SummaryState.ACTIVE,
                     "text": text,
-                    "text_digest": digest_of_summary(text, ()),
-                    "facts": "[]",
+                    "text_digest": digest_of_summary(text),
                     # What was read before the edit is out of date with it: it is read again.
                     "facts_read": 0 if touched and summary.level == 1 else READER_VERSION,
                     "tokens": written.tokens,

@@ -13,12 +13,8 @@ def access(path: str, seq: int = 1, operation: FileOperation = "read", tool: str
     return FileAccess(path=path, operation=operation, tool=tool, seq=seq, at=float(seq), turn=seq // 3)
 
 
-def count(text: str) -> int:
-    return estimated_tokens(text, "o200k_base")
-
-
 def block(accesses: list[FileAccess], room: int = 10_000) -> str:
-    return files_block(accesses, room_tokens=room, count=count)
+    return files_block(accesses, room_tokens=room, count=estimated_tokens)
 
 
 def project(files: int) -> list[FileAccess]:
@@ -81,7 +77,7 @@ def test_a_path_stands_once_and_a_change_stays_a_change() -> None:
 def test_marks_go_before_whole_paths_do() -> None:
     files = project(8)
     marked = block(files)
-    bare = block(files, count(marked) - 1)
+    bare = block(files, estimated_tokens(marked) - 1)
     assert "turn" in marked
     assert "turn" not in bare
     assert named_in(bare) == {one.path for one in files}
@@ -91,7 +87,7 @@ def test_marks_go_before_whole_paths_do() -> None:
 def test_in_a_short_room_the_latest_stay_whole_and_the_others_are_folded() -> None:
     files = project(40)
     bare = "\n".join(one.path for one in files)
-    text = block(files, count(bare) * 3 // 4)
+    text = block(files, estimated_tokens(bare) * 3 // 4)
     assert files[-1].path in text
     assert files[0].path not in text
     assert "module_number_1.py" in text or "more" in text
@@ -159,7 +155,7 @@ accesses = st.lists(
 
 @given(accesses, st.integers(0, 400))
 def test_it_never_takes_more_than_its_room(files: list[FileAccess], room: int) -> None:
-    assert count(block(files, room)) <= room
+    assert estimated_tokens(block(files, room)) <= room
 
 
 @given(accesses, st.integers(0, 400))
