@@ -91,9 +91,9 @@ def entry_again(row: Iterable[Any], reread: Callable[[str], Draft | None]) -> En
     values = dict(zip(_ENTRY_NAMES, row, strict=True))
     payload = values["payload"] = values["payload"] if isinstance(values["payload"], str) else ""
     draft = reread(payload)
-    if draft is not None:
-        derived = entry_values(draft)
-        values |= {name: derived[name] for name in ("role", "name", "text", "digest", "tokens", "calls", "answers")}
+    derived = entry_values(draft) if draft is not None else {}
+    if derived:
+        values |= {name: derived[name] for name in ("role", "name", "text", "digest", "tokens", "calls")}
     else:
         values["digest"] = values["digest"] if isinstance(values["digest"], str) else ""
         text = values["text"] = values["text"] if isinstance(values["text"], str) else ""
@@ -101,7 +101,15 @@ def entry_again(row: Iterable[Any], reread: Callable[[str], Draft | None]) -> En
         # Bytes are never fewer than tokens: a view with it stays within its budget.
         values["tokens"] = len(text.encode("utf-8", "replace"))
         values["calls"] = None
-    for name, otherwise in (("group_seq", values["seq"]), ("at", 0.0), ("revision", 0), ("summary_id", None)):
+    # An edited message goes on answering the call that it answered, whatever its new words say.
+    stored = {
+        "group_seq": values["seq"],
+        "at": 0.0,
+        "revision": 0,
+        "summary_id": None,
+        "answers": derived.get("answers"),
+    }
+    for name, otherwise in stored.items():
         if any(damage_in(entries, {name: values[name]})):
             values[name] = otherwise
     return entry_of(values.values())

@@ -405,6 +405,20 @@ def test_a_damaged_list_of_calls_is_read_again_from_the_message_and_told_of(tmp_
         assert memory.doctor().healthy
 
 
+def test_an_edited_result_whose_count_is_damaged_still_answers_the_call_that_it_answered(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "memory.db") as memory:
+        session = memory.session("s")
+        call = {"name": "look", "args": {}, "id": "old"}
+        session.add_messages([HumanMessage("look"), AIMessage("", tool_calls=[call], id="c")])
+        session.add_messages([ToolMessage("there", tool_call_id="old", id="r")])
+        session.add_messages([ToolMessage("there, and here", tool_call_id="new", id="r")])
+    with sqlite3.connect(tmp_path / "memory.db") as connection:
+        connection.execute("UPDATE ltm_entries SET tokens = 'many' WHERE answers IS NOT NULL")
+    with open_memory(tmp_path / "memory.db") as memory:
+        last = list(memory.session("s").entries())[-1]
+    assert (last.text, last.answers, last.revision) == ("there, and here", "old", 1)
+
+
 def test_damage_that_cannot_be_mended_keeps_no_other_from_being_named_and_mended(tmp_path: Path) -> None:
     with open_memory(tmp_path / "memory.db") as memory:
         memory.session("s").add_messages(conversation(12))
