@@ -69,9 +69,19 @@ def plain(answer: str) -> str:
     return _LEADING.sub(lambda one: one["bullet"] + one["marks"].replace("`", ""), answer) if "`[" in answer else answer
 
 
-def as_merged(text: str) -> str:
-    """A summary as its merger reads it: with the marks of what must last, which is listed beside it."""
-    return without_name_notes(without_instead(text))
+def as_merged(text: str, over: Collection[str] = ()) -> str:
+    """A summary as its merger reads it: with the marks of what must last, which is listed beside it.
+
+    Points that are `over`, because another statement took their place since, are left out.
+    """
+    told = without_name_notes(without_instead(text))
+    return "\n".join(line for line in told.splitlines() if _words_of(line) not in over) if over else told
+
+
+def _words_of(line: str) -> str:
+    """A point without its bullet and marks."""
+    mark = BULLET.match(line)
+    return without_marks(line[mark.end() :] if mark else line).removeprefix(TOOL_MARK).strip()
 
 
 def without_kept(text: str) -> str:

@@ -168,3 +168,31 @@ def test_what_tools_told_does_not_take_the_room_of_what_people_said() -> None:
     kept = asked.partition("<kept>")[2].partition("</kept>")[0]
     assert "QX-" in kept
     assert "shadow branch" in kept
+
+
+def test_who_merges_summaries_does_not_read_a_note_that_was_replaced_since() -> None:
+    def replacing(messages: Sequence[BaseMessage]) -> str:
+        def write(prompt: str) -> str:
+            lines = [line for line in SAID.findall(prompt) if line != "Fine."]
+            place = re.search(r"^(\d+): The mooring", str(messages[-1].text), re.MULTILINE)
+            named = f"[instead of {place[1]}] " if place else ""
+            told = [f"- {named if 'mooring' in line else ''}[keep] {line}" for line in lines]
+            return "\n".join(told) or "- They talked."
+
+        text = str(messages[-1].text)
+        return in_parts(messages, write) or write(text)
+
+    model = ScriptedModel(answers=replacing)
+    settings = quick_settings(eager=True)
+    with open_memory(model=model, settings=settings) as memory:
+        session = memory.session("s")
+        for text in (f"The mooring of the boat is berth {berth}." for berth in (30, 77)):
+            session.add_messages([*said(text), *said("Good morning to you all.")])
+            session.flush()
+        for number in range(8):
+            session.add_messages(said(f"Tea number {number} was served."))
+            session.flush()
+        session.context(max_tokens=300)
+    merged = [text for prompt in model.prompts if "<earlier" in (text := str(prompt[-1].text)) and "berth 77" in text]
+    assert merged
+    assert all("berth 30" not in text.partition("<earlier")[2] for text in merged)

@@ -89,7 +89,7 @@ def _part_tag(part: Part, number: int) -> str:
 def _merged_lines(part: Part) -> list[str]:
     """Of what a part merges, those that were written before, each with the day that it ends on."""
     given = (one for one in part.job.sources if one.id not in part.below)
-    return [f"<{_EARLIER} {day(one.at)}>\n{neutralised_part(as_merged(one.text))}" for one in given]
+    return [f"<{_EARLIER} {day(one.at)}>\n{neutralised_part(as_merged(one.text, one.over))}" for one in given]
 
 
 def _message_lines(sources: Sequence[SourceText]) -> list[str]:

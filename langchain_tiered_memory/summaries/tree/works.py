@@ -37,7 +37,7 @@ from langchain_tiered_memory.types.outcomes import OF_THE_ANSWER
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.messages.file_calls import FileCall
     from langchain_tiered_memory.runtime import Runtime
@@ -92,7 +92,7 @@ def read_work(runtime: Runtime, ref: SessionRef, summary: Summary) -> Work | Non
         from_tools = any(entry.role == "tool" for entry in entries)
     else:
         below = runtime.store.tree.by_id(ref, summary.sources)
-        sources = _summary_sources(below)
+        sources = _summary_sources(below, runtime.store.facts.of_summaries(ref, [one.id for one in below]))
         facts = runtime.store.facts.for_span(ref, summary.first_seq, summary.last_seq, limit=_FACTS_BESIDE)
         from_tools = any(one.from_tools for one in below)
     if len(sources) < len(summary.sources):
@@ -275,9 +275,17 @@ def _states_nothing(result: Entry, operation: FileOperation | None) -> bool:
     return has_lines if operation == "read" else not (has_lines or cues.FAILURE.search(cues.lowered(result.text)))
 
 
-def _summary_sources(below: Sequence[Summary]) -> tuple[SourceText, ...]:
+def _summary_sources(below: Sequence[Summary], stated: Mapping[str, Sequence[Fact]]) -> tuple[SourceText, ...]:
     return tuple(
-        SourceText(id=one.id, text=one.text, tokens=one.tokens, at=one.last_at, seq=one.last_seq, first_at=one.first_at)
+        SourceText(
+            id=one.id,
+            text=one.text,
+            tokens=one.tokens,
+            at=one.last_at,
+            seq=one.last_seq,
+            first_at=one.first_at,
+            over=frozenset(fact.text for fact in stated[one.id] if fact.by_model and fact.status != "active"),
+        )
         for one in below
     )
 

@@ -51,6 +51,8 @@ class SourceText:
     states_nothing: bool = False
     """Whether it is what a call that only looked at files brought: their words, which nobody here said. Or one line
     that says that a file was written, as the call did."""
+    over: frozenset[str] = frozenset()
+    """Of a summary, the points that hold no longer, in their words."""
     is_refusal: bool = False
     """Whether it answers a change of a file that was refused: no find of the tool, for whoever refused it speaks."""
 

@@ -184,3 +184,9 @@ def test_rules_on_marks_are_told_where_something_has_them() -> None:
         assert any(rule.startswith("- `[keep]`") for rule in rules)
         assert ("[tool]" in "".join(rules)) is (marks[0] in told)
         assert ("[instead of" in "".join(rules)) is (marks[1] in told)
+
+
+def test_a_merger_does_not_read_points_that_hold_no_longer() -> None:
+    rent, boat = "- [keep] The rent: 900 euros", "- [instead of #aabbccdd] [keep] The boat: berth 77"
+    told = as_merged(f"## Key points\n{rent}\n{boat}\n- Ann likes tea.", {"The rent: 900 euros"})
+    assert told == "## Key points\n- [keep] The boat: berth 77\n- Ann likes tea."
