@@ -20,6 +20,7 @@ from langchain_tiered_memory.messages.file_calls import file_calls, gone_files, 
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
 from langchain_tiered_memory.text.truncation import most_fitting
+from langchain_tiered_memory.types.drafts import FINDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -37,7 +38,6 @@ _GROUPS: tuple[tuple[FileOperation, str], ...] = (
     ("list", "listed"),
 )
 _NAMES = dict(_GROUPS)
-_FOUND = ("search", "list")
 _RANK = {operation: rank for rank, (operation, _) in enumerate(_GROUPS)}
 
 
@@ -77,7 +77,7 @@ def _told(access: FileAccess) -> int:
 
 
 def each_once(accesses: Iterable[FileAccess]) -> list[FileAccess]:
-    """Of the accesses to one file the latest, under its longest name; a change stays one, with its tool."""
+    """Of the accesses to one file the latest, under its longest name; a change stays one, then a reading."""
     ordered = sorted(accesses, key=lambda one: (-one.seq, -one.at, one.operation != "write", one.path))
     names = same_names({one.path for one in ordered})
     latest: dict[str, FileAccess] = {}
@@ -85,7 +85,7 @@ def each_once(accesses: Iterable[FileAccess]) -> list[FileAccess]:
         name = names[access.path]
         newer = latest.setdefault(name, access)
         path = max(newer.path, access.path, key=len)
-        change = access if access.operation == "write" != newer.operation else newer
+        change = min(newer, access, key=lambda one: _RANK[one.operation])
         in_ = change.changed_in
         latest[name] = replace(newer, path=path, operation=change.operation, tool=change.tool, changed_in=in_)
     return list(latest.values())
@@ -109,11 +109,12 @@ def files_block(
         accesses: What was touched; of the accesses to one file the latest counts, and a change stays a change.
         room_tokens: What the text may take.
         count: Tokens of a bare text.
-        elsewhere: Those of them that are named beside the list anyway: they are the first to be folded or counted.
+        elsewhere: Those of them that are named beside the list anyway: the first to be folded or counted of what was
+            read or changed.
     """
     named_beside = {plain_label(one.path) for one in elsewhere}
     labelled = (replace(one, path=plain_label(one.path)) for one in each_once(accesses))
-    files = sorted(_last_to_go(labelled), key=lambda one: one.path in named_beside)
+    files = sorted(_last_to_go(labelled), key=lambda one: (one.operation in FINDING, one.path in named_beside))
     everything = len(files)
     most_whole = min(everything, _MOST_WHOLE)
     if not files or room_tokens <= 0:
@@ -134,7 +135,7 @@ def files_block(
 
 def _last_to_go(files: Iterable[FileAccess]) -> list[FileAccess]:
     """The latest changed or read first, then what was only found or listed."""
-    return sorted(files, key=lambda one: (one.operation in _FOUND, -one.seq, -one.at, one.path))
+    return sorted(files, key=lambda one: (one.operation in FINDING, -one.seq, -one.at, one.path))
 
 
 def _in_groups(files: Sequence[FileAccess]) -> list[FileAccess]:

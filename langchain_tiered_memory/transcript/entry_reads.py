@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Entry, Role, SessionRef
+    from langchain_tiered_memory.types.runs import FileOperation
 
 
 class Bounds(TypedDict, total=False):
@@ -419,29 +420,30 @@ class EntryReads(Room):
         )
 
 
-def _access(row: RowMapping, written: Mapping[str, tuple[str, int | None]]) -> FileAccess:
+def _access(row: RowMapping, done: Mapping[FileOperation, Mapping[str, tuple[str, int | None]]]) -> FileAccess:
     check(files, {name: row[name] for name in ("seq", "operation", "at")})
-    is_written = row["path_digest"] in written
-    by, changed_in = written.get(row["path_digest"], ("", None))
+    operation = next((one for one, by in done.items() if row["path_digest"] in by), row["operation"])
+    by, seq = done.get(operation, {}).get(row["path_digest"], ("", None))
     return FileAccess(
         path=unpacked(row["path"]),
-        operation="write" if is_written else row["operation"],
+        operation=operation,
         tool=unpacked(by or row["tool"]),
         seq=row["seq"],
         at=row["at"],
-        changed_in=changed_in,
+        changed_in=seq if operation == "write" else None,
     )
 
 
 @cache
 def _statements(*, of_track: bool) -> tuple[Select[Any], Select[Any]]:
-    """The newest accesses, and which of some files was written before them: of a session, or of a track."""
+    """The newest accesses, and on which of some files something was done before them: of a session, or of a track."""
     mine = [files.c.session_key == bindparam("session")]
     if of_track:
         mine.append(files.c.track == bindparam("track"))
     some = files.c.path_digest.in_(bindparam("digests", expanding=True)), files.c.seq < bindparam("before")
     walk = select(*_SHOWN).where(*mine).order_by(files.c.seq.desc()).limit(_LOOKED_AT)
-    return walk, select(files.c.path_digest).where(*mine, files.c.operation == "write", *some).distinct()
+    done = files.c.operation == bindparam("operation")
+    return walk, select(files.c.path_digest).where(*mine, done, *some).distinct()
 
 
 class Files(Room):
@@ -452,13 +454,13 @@ class Files(Room):
     ) -> list[FileAccess]:
         """One access for each path, the latest first, of a track or of all; without those in `but`.
 
-        A file that was not touched within the last 2,000 accesses is not among them; whether one was ever
-        written is known however long ago that was, and by which tool if it was within these.
+        A file that was not touched within the last 2,000 accesses is not among them; whether one was ever written, or
+        read, is known however long ago that was, and by which tool if it was within these.
         """
-        walk, once_written = _statements(of_track=track is not None)
+        walk, once_done = _statements(of_track=track is not None)
         asked: dict[str, Any] = {"session": ref.key} | ({} if track is None else {"track": packed(track)})
         newest: dict[str, RowMapping] = {}
-        written: dict[str, tuple[str, int | None]] = {}
+        done: dict[FileOperation, dict[str, tuple[str, int | None]]] = {"write": {}, "read": {}}
         walked, has_older, seq, is_full = 0, True, 0, False
         passed = {(seq, digest_of(path)) for seq, path in but}
         with self.database.read() as connection:
@@ -473,16 +475,16 @@ class Files(Room):
                     if is_full:
                         continue
                     newest[row.path_digest] = row._mapping  # noqa: SLF001 - public, whatever its name says
-                if row.operation == "write":
-                    written.setdefault(row.path_digest, (row.tool, row.seq))
+                if row.operation in done:
+                    done[row.operation].setdefault(row.path_digest, (row.tool, row.seq))
             else:
                 has_older = walked == _LOOKED_AT
-            if has_older:
-                for part in chunks([one for one in newest if isinstance(one, str) and one not in written]):
-                    written |= dict.fromkeys(
-                        connection.scalars(once_written, asked | {"digests": part, "before": seq}), ("", None)
-                    )
-            accesses = readable(connection, newest.values(), lambda one: _access(one, written))
+            for operation, by in done.items() if has_older else ():
+                left = [one for one in newest if isinstance(one, str) and one not in by and one not in done["write"]]
+                for part in chunks(left):
+                    named = {"operation": operation, "digests": part, "before": seq}
+                    by.update(dict.fromkeys(connection.scalars(once_done, asked | named), ("", None)))
+            accesses = readable(connection, newest.values(), lambda one: _access(one, done))
         return sorted(accesses, key=lambda one: (-one.seq, one.path))
 
     def turns(self, ref: SessionRef, seqs: Collection[int], *, track: str) -> dict[int, int]:

@@ -43,9 +43,9 @@ class FileAccess:
 
     path: str
     operation: FileOperation
-    """`write` if it was ever written, else the operation of the latest access."""
+    """`write` if it was ever written, else `read` if that is known, else the operation of the latest access."""
     tool: str
-    """Of the latest change, as far as that is known; else of the latest access."""
+    """Of the latest change, as far as that is known; else of the latest access that read it, or named it."""
     seq: int
     """Number of the message that made the call."""
     at: float

@@ -39,9 +39,9 @@ def test_each_path_comes_once_by_its_latest_access(store: SqlStore) -> None:
         touching(("b.py", "search")),
         touching(("a.py", "search"), at=NOW + 77),
     ).ref
-    assert latest(store, ref) == [("a.py", "search", 4), ("b.py", "search", 3), (ODD, "list", 1)]
+    assert latest(store, ref) == [("a.py", "read", 4), ("b.py", "search", 3), (ODD, "list", 1)]
     newest = store.files.latest(ref, track=None, limit=1)[0]
-    assert (newest.tool, newest.at) == ("search_file", NOW + 77)
+    assert (newest.tool, newest.at) == ("search_file", NOW + 77), "as far as was looked"
     assert latest(store, ref, limit=2) == latest(store, ref)[:2]
 
 
@@ -107,9 +107,13 @@ def test_the_latest_files_are_those_a_walk_through_all_accesses_finds(
     seqs: dict[str, int] = {}
     operations: dict[str, str] = {}
     for seq, some in enumerate(said, start=2):
+        here: dict[str, str] = {}
         for path, operation in some:
+            here[path] = "write" if here.get(path) == "write" else operation  # a message has one row of a file
+        for path, operation in here.items():
             seqs[path] = seq
-            operations[path] = "write" if operations.get(path) == "write" else operation
+            known = operations.get(path)
+            operations[path] = known if known in ("write", "read") and operation != "write" else operation
     wanted = sorted(seqs, key=lambda path: -seqs[path])
     found = latest(store, ref, limit=limit)
     assert {seq for _, _, seq in found} >= {seqs[path] for path in wanted[:limit]} - {

@@ -21,6 +21,23 @@ def used(tool: str, number: int, result: str = "ok", **args: Any) -> list[Any]:
     return [AIMessage("", tool_calls=[call]), ToolMessage(result, tool_call_id=f"c{number}", name=tool)]
 
 
+def test_a_file_that_was_read_stays_one_when_a_search_finds_it_again() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Look at the harbour.")])
+        session.add_messages(used("read_file", 1, file_path="/srv/p/src/a.py"))
+        session.add_messages(used("read_file", 2, file_path="src/b.py"))
+        session.add_messages(used("grep", 3, path="/srv/p/src/a.py"))
+        session.add_messages(used("grep", 4, path="/srv/p/src/b.py"))
+        session.add_messages(used("grep", 5, path="/srv/p/src/c.py"))
+        found = {one.path: (one.tool, one.operation) for one in session.accessed_files()}
+    assert found == {
+        "/srv/p/src/c.py": ("grep", "search"),
+        "/srv/p/src/b.py": ("read_file", "read"),
+        "/srv/p/src/a.py": ("read_file", "read"),
+    }
+
+
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_a_session_tells_which_files_were_touched_lately(call_style: CallStyle) -> None:
     with open_memory(clock=FrozenClock(NOW)) as memory:

@@ -110,6 +110,13 @@ def test_what_was_only_found_goes_before_what_was_read() -> None:
     assert "pkg/read_long_ago.py" in block(files, 60)
 
 
+def test_a_changed_file_that_parts_name_too_goes_after_what_was_only_found() -> None:
+    changed = access("pkg/changed.py", 1, "write", "edit")
+    files = [access(f"pkg/part_{n}/found.py", 100 + n, "search") for n in range(30)] + [changed]
+    text = files_block(files, room_tokens=60, count=estimated_tokens, elsewhere=[changed])
+    assert "changed:\npkg/changed.py" in text
+
+
 def test_many_files_are_told_by_their_folders() -> None:
     found = [access(f"/srv/project/vendor/part_{n}.py", n, "search", "glob") for n in range(1, 255)]
     text = block([*found, access("/srv/project/src/a.py", 300, "write", "edit")], 3000)
