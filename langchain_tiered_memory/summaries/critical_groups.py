@@ -88,8 +88,6 @@ def _binding(sentence: str, entry: Entry) -> bool:
     low = cues.lowered(sentence)
     if len(sentence) > _MAX_SENTENCE_CHARS or low.rstrip().endswith(ASKS):
         return False
-    if cues.SMALL_TALK.match(low):
-        return False
     decided = cues.DECISION.search(low)
     if entry.role == "assistant":
         # What it is about to do next ("I'll use grep") decides nothing; nor does advice on "making a decision:".

@@ -68,6 +68,18 @@ def test_what_binds_the_rest_of_the_conversation_stays(said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
+        "Sure, we decided on Redis.",
+        "OK, the service must stay under 200 ms.",
+        "Ok, remember that my sister is allergic to nuts.",
+    ],
+)
+def test_what_binds_is_no_small_talk_though_it_begins_so(said: str) -> None:
+    assert marked(HumanMessage(said)) == {1}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
         "Do you remember that song?",
         "You must be so proud!",
         "I remember that day well.",
