@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from benchmarks.agent_transcripts import Probe, Transcript, searchable
 from benchmarks.provider_rules import check_valid
-from langchain_tiered_memory.context.layout import MARK
+from langchain_tiered_memory.context.pieces import MARK
 from langchain_tiered_memory.context.section_report import POINTED
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.memory import TieredMemory

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.cutting import overflowed
 from langchain_tiered_memory.context.compaction.guard import decide, joined, outcome_of, undecided
 from langchain_tiered_memory.context.ladder import proposed
-from langchain_tiered_memory.context.layout import Need, Packing, Piece, recall_position, shortened
+from langchain_tiered_memory.context.layout import with_quotes
 from langchain_tiered_memory.context.ledgers import diff_of
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.packing import Need, Packing
+from langchain_tiered_memory.context.pieces import Piece, shortened
 from langchain_tiered_memory.context.policy import no_room_beside, with_loop
 from langchain_tiered_memory.context.recall_budget import said_beside
-from langchain_tiered_memory.context.recalling import Recalling, keep_standing, parent_section, recalling, with_standing
+from langchain_tiered_memory.context.recalling import Recalling, keep_standing, parent_section, recalling
 from langchain_tiered_memory.context.request import Request, read_inputs
 from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.section_report import account, not_shown
@@ -165,12 +167,10 @@ def _finished(
     def validated_of(pieces: Sequence[Piece]) -> Validated:
         return make_valid([*system, *(piece.message for piece in pieces)], complete=inputs.request.complete)
 
-    pieces = [
-        replace(piece, message=without_foreign_compactions(piece.message, reader=reader))
-        for piece in with_standing(shown.pieces, recalled.standing)
-    ]
-    place = recall_position(pieces)
-    pieces[place:place] = [piece for piece in (parent, recalled.piece) if piece is not None]
+    earlier = {one.before: one.piece for one in recalled.standing if one.piece is not None}
+    now = [piece for piece in (parent, recalled.piece) if piece is not None]
+    laid, place = with_quotes(shown.pieces, earlier=earlier, now=now)
+    pieces = [replace(piece, message=without_foreign_compactions(piece.message, reader=reader)) for piece in laid]
     stood_in = tuple(_stands_in(inputs, piece) for piece in pieces if piece.damaged is not None)
     validated = validated_of(pieces)
     settled = without_astray(pieces, validated.messages)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.cutting import essentials_shown, laid_out, recovered, required_cut
+from langchain_tiered_memory.context.compaction.cutting import essentials_shown, recovered, required_cut
 from langchain_tiered_memory.context.compaction.leaving import pruned_view, slid_view, without_pruned_kinds
 from langchain_tiered_memory.context.compaction.masking import masked_view
 from langchain_tiered_memory.context.compaction.need import (
@@ -21,8 +21,9 @@ from langchain_tiered_memory.context.compaction.need import (
     need_of,
     standing_before,
 )
-from langchain_tiered_memory.context.layout import Packing
+from langchain_tiered_memory.context.layout import laid_out
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.packing import Packing
 from langchain_tiered_memory.context.view.call_folding import with_shorter_held
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files, with_more_parts
 from langchain_tiered_memory.context.view.plan import ViewPlan, begun_by_compaction, plan_view

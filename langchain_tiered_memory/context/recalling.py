@@ -18,8 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.layout import Piece, ours, recall_position
+from langchain_tiered_memory.context.layout import recall_position
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.pieces import Piece, ours
 from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.context.sections.rendering import as_standing, render_sections
 from langchain_tiered_memory.messages.quoting import pointer_to
@@ -37,7 +38,7 @@ from langchain_tiered_memory.types.records import Summary
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from langchain_tiered_memory.context.layout import Packing
+    from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.types.contexts import Section
     from langchain_tiered_memory.types.records import Entry, LeftOut
@@ -115,17 +116,6 @@ def recalling(shown: Packing) -> Recalling:
     if in_loop:
         cache.keep_recalled(inputs.ref.key, inputs.name, key, fresh)
     return fresh
-
-
-def with_standing(pieces: Sequence[Piece], standing: Sequence[Recalling]) -> list[Piece]:
-    """A view's messages with what was recalled earlier, each before the question that it was recalled for."""
-    by_question = {one.before: one.piece for one in standing if one.piece is not None}
-    laid: list[Piece] = []
-    for piece in pieces:
-        if piece.entry is not None and piece.entry.seq in by_question:
-            laid.append(by_question.pop(piece.entry.seq))
-        laid.append(piece)
-    return laid
 
 
 def keep_standing(shown: Packing, recalled: Recalling) -> None:

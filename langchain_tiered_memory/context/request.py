@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.layout import system_message
+from langchain_tiered_memory.context.pieces import system_message
 from langchain_tiered_memory.context.policy import read_mode, resolved
 from langchain_tiered_memory.context.recall_budget import RecallBudget, recall_budget_of
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.context.pieces import Piece
     from langchain_tiered_memory.context.sections.registry import ChosenSections
     from langchain_tiered_memory.models.window_budget import Budget, ModelProfile
     from langchain_tiered_memory.protocols import TokenCounter

@@ -21,7 +21,8 @@ from langchain_tiered_memory.types.records import LeftOut
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from langchain_tiered_memory.context.layout import Packing, Piece
+    from langchain_tiered_memory.context.packing import Packing
+    from langchain_tiered_memory.context.pieces import Piece
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.contexts import ViewPolicy
     from langchain_tiered_memory.types.records import Entry

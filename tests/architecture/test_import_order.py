@@ -89,6 +89,7 @@ LANGCHAIN_MAY = (
     "summaries/prompts/",
     "summaries/writers/model_calls.py",
     "context/layout.py",
+    "context/pieces.py",
     "context/view/call_folding.py",
     "driver.py",
     "memory.py",

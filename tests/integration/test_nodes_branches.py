@@ -13,7 +13,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, interrupt
 
 from benchmarks.provider_rules import check_valid
-from langchain_tiered_memory.context.layout import MARK
+from langchain_tiered_memory.context.pieces import MARK
 from langchain_tiered_memory.integrations.nodes import condense_node, context_node, model_input, remember_node
 from langchain_tiered_memory.integrations.state import STATE_KEY
 from langchain_tiered_memory.testing import ScriptedModel

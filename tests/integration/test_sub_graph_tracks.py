@@ -17,7 +17,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
 from benchmarks.provider_rules import check_valid
-from langchain_tiered_memory.context.layout import MARK
+from langchain_tiered_memory.context.pieces import MARK
 from langchain_tiered_memory.integrations.graph.tracks import place_of
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from langchain_tiered_memory.integrations.nodes import (

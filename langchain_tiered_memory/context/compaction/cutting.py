@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.pruning import named_kind, priority_of
 from langchain_tiered_memory.context.compaction.pruning_items import read_groups, run_facts
-from langchain_tiered_memory.context.layout import Piece, behind_first, shortened, shown
+from langchain_tiered_memory.context.layout import in_request_order
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.pieces import Piece, shortened, shown
 from langchain_tiered_memory.context.policy import LEAVES_FOR_REQUIRED
 from langchain_tiered_memory.context.required_messages import TOUCHED_FILES, kept_by_kind
 from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
@@ -28,7 +29,7 @@ from langchain_tiered_memory.text.truncation import water_level, whole_again
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.layout import Packing
+    from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.rendered_view import RenderedView
     from langchain_tiered_memory.types.outcomes import StepKind
@@ -41,11 +42,6 @@ _LEAST_CALL_TOKENS = 8
 """A call takes more, and so do its result and any message: bounds how many there can be room for."""
 _READ_ENTRIES = 200
 """Newest messages among which a minimal view looks for what is essential."""
-
-
-def laid_out(inputs: Inputs, rendered: RenderedView) -> list[Piece]:
-    """A view's messages in their order."""
-    return _in_order(inputs, rendered.head, rendered.recent())
 
 
 def required_cut(packing: Packing) -> Packing | None:
@@ -94,17 +90,12 @@ def essentials_shown(packing: Packing) -> Packing | None:
                 "pruning was not enough: the essentials alone",
                 session_id=inputs.ref.session_id,
             )
-            return _with(packing, _in_order(inputs, told, minimal), "minimal")
+            return _with(packing, in_request_order(inputs, told, minimal), "minimal")
     return None
 
 
 def _with(packing: Packing, pieces: Sequence[Piece], step: StepKind) -> Packing:
     return replace(packing, pieces=tuple(pieces), steps=(*packing.steps, step))
-
-
-def _in_order(inputs: Inputs, head: Sequence[Piece], recent: Sequence[Piece]) -> list[Piece]:
-    opening = frozenset(entry.seq for entry in inputs.required.opening)
-    return behind_first(head, recent, opening=opening, reader=inputs.request.model.provider)
 
 
 def _shortened(inputs: Inputs, head: Sequence[Piece], rendered: RenderedView) -> list[Piece] | None:
@@ -118,7 +109,7 @@ def _shortened(inputs: Inputs, head: Sequence[Piece], rendered: RenderedView) ->
     pieces = rendered.recent()
     whole = sum(piece.tokens for piece in pieces)
     if whole <= room:
-        return _in_order(inputs, head, pieces)
+        return in_request_order(inputs, head, pieces)
     # What a pointer leads to may be cut below.
     pieces = [shown(piece.entry) if piece.entry is not None and piece.stands_in else piece for piece in pieces]
     recall = inputs.policy.recall
@@ -127,9 +118,9 @@ def _shortened(inputs: Inputs, head: Sequence[Piece], rendered: RenderedView) ->
     for offered in (room + lent, room + recall):
         cut = _shared_out(inputs, pieces, room=offered)
         if cut is not None and sum(piece.tokens for piece in cut) <= offered:
-            return _in_order(inputs, head, cut)
+            return in_request_order(inputs, head, cut)
     # Calls take room however short they are: where they are many, some of them have to be folded.
-    return _in_order(inputs, head, cut) if cut is not None and folding_head(rendered.tail) is None else None
+    return in_request_order(inputs, head, cut) if cut is not None and folding_head(rendered.tail) is None else None
 
 
 def _least_of(pieces: Sequence[Piece]) -> int:

@@ -10,10 +10,10 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.compaction.cutting import laid_out
 from langchain_tiered_memory.context.compaction.leaving import pruning_plan
 from langchain_tiered_memory.context.compaction.need import alert_for, wished, zone_of
 from langchain_tiered_memory.context.ladder import packed, proposed
+from langchain_tiered_memory.context.layout import laid_out
 from langchain_tiered_memory.context.ledgers import CHANGED, cost_of
 from langchain_tiered_memory.context.view_cache import ViewStanding
 from langchain_tiered_memory.errors import CondensationError, StorageError
@@ -38,7 +38,7 @@ from langchain_tiered_memory.types.records import Spent
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from langchain_tiered_memory.context.layout import Packing
+    from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.reports import Event

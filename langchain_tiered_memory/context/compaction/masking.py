@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.context.compaction.pruning_items import FAILED_STATUS, calls_of_group
-from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.pieces import OVERHEAD_TOKENS
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.types.records import LeftOut

@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.thresholds import due, percent_for
-from langchain_tiered_memory.context.layout import Need
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.packing import Need
 from langchain_tiered_memory.context.policy import filled_at_least, no_room_beside
 from langchain_tiered_memory.models.chat_models import cached_price
 from langchain_tiered_memory.summaries.tree.condense import Wish
@@ -34,7 +34,7 @@ from langchain_tiered_memory.types.outcomes import ZONES, Alert, Zone
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.layout import Packing
+    from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.rendered_view import RenderedView
     from langchain_tiered_memory.settings import CondensationSettings, GuardSettings, Settings

@@ -23,7 +23,7 @@ from langchain_tiered_memory.types.records import LeftOut
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.context.pieces import Piece
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.extensions import ContextSection
     from langchain_tiered_memory.runtime import Runtime

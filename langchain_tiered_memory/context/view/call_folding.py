@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
 
-from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS, Piece, ours, shortened
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.pieces import OVERHEAD_TOKENS, Piece, ours, shortened
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import CALL_TYPES, call_id_in, requested_calls

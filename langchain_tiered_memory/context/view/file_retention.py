@@ -13,8 +13,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS, ours
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.pieces import OVERHEAD_TOKENS, ours
 from langchain_tiered_memory.context.view.file_parts import FileText, file_parts, words_in
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.file_calls import file_calls

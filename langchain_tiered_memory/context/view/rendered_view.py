@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS, Piece, ours, shortened, shown
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.pieces import OVERHEAD_TOKENS, Piece, ours, shortened, shown
 from langchain_tiered_memory.context.required_messages import says_something
 from langchain_tiered_memory.context.view.repeated_reads import pointing, repeated_reads
 from langchain_tiered_memory.messages.message_text import notices_of

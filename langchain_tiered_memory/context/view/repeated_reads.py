@@ -13,8 +13,8 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from langchain_tiered_memory.context.layout import Piece, shown
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.pieces import Piece, shown
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import may_be_same, reads_alone, touches_of_call

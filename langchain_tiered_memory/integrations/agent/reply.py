@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from langchain_tiered_memory.context.layout import MARK
+from langchain_tiered_memory.context.pieces import MARK
 from langchain_tiered_memory.driver import HostCall
 from langchain_tiered_memory.integrations.agent.request import is_summary
 from langchain_tiered_memory.messages.content_blocks import name_of_tool

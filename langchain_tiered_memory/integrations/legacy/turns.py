@@ -11,7 +11,7 @@ from langchain_core.prompt_values import PromptValue
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError
 
-from langchain_tiered_memory.context.layout import MARK
+from langchain_tiered_memory.context.pieces import MARK
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.messages.codec import coerce, encode
 

@@ -2,14 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_tiered_memory.context.layout import (
-    MARK,
-    Piece,
-    ours,
-    recall_position,
-    shortened,
-    system_message,
-)
+from langchain_tiered_memory.context.layout import recall_position
+from langchain_tiered_memory.context.pieces import MARK, Piece, ours, shortened, system_message
 from langchain_tiered_memory.messages.codec import encode
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.text.truncation import water_level, whole_again

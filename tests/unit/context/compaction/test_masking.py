@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.context.compaction.masking import Mask, masks
-from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.pieces import OVERHEAD_TOKENS
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.types.records import Entry
 
