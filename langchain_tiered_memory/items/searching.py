@@ -157,7 +157,7 @@ def _by_words(there: Sequence[StoredItem], query: str) -> dict[int, float | None
     said = [list(analyse(" ".join(_words_of(one.value)))) for one in there]
     terms = dict.fromkeys(analyse(query), 1.0)
     holders = Counter(term for words in said for term in terms.keys() & set(words))
-    scores, _ = bm25(
+    scores, *_ = bm25(
         terms,
         said,
         passage_count=max(len(said), 1),

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.models.message_counting import MESSAGE_TOKENS
+from langchain_tiered_memory.recall.fusion import side_by_side
 from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.summaries.writers.ranking import greets
 from langchain_tiered_memory.text.sentences import ASKS, Span, pieces, split_passages
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.ranking import RankedEntry
-    from langchain_tiered_memory.types.records import Entry
+    from langchain_tiered_memory.types.records import Entry, Passage
 
 POINTER_TOKENS = 16
 """Of the line that says how to get at the whole of what is shown in parts."""
@@ -44,7 +45,7 @@ LONG_SHARE = 0.5
 _PASSAGES_OF_ENTRY = 2
 """How many passages of one entry are shown at most."""
 _LINE_WORDS = 12
-"""Of a part of a passage that has no room: about a line of a listing."""
+"""Of a part of what is not shown whole: about a line of a listing."""
 _OF_OTHER_HALF = 0.5
 """Of its score, what one half of an exchange lends the other: before what scores clearly less, behind what answers."""
 _LONGEST_TALK = 400
@@ -65,6 +66,8 @@ class PassageOffer:
     """Where it stands in the text of its entry."""
     told: float = 0.0
     """How much of the question it shares, in nats; 0 in an entry without a place."""
+    lines: Callable[[], tuple[PassageOffer, ...]] = tuple
+    """Those of it and of the passages beside it, for a passage may end amid what matches. Made when asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +86,6 @@ class Offer:
     """All its passages in their order; may be left empty for an entry that is short enough, or must not be cut."""
     place: int | None = None
     """Its place among what is shown before all else, whatever it costs; `None`: it competes with the others."""
-    lines: Callable[[], tuple[PassageOffer, ...]] = tuple
-    """Of what has a place, the lines of its best passage: some of them have room where that has none. Made when asked
-    for, as most have room."""
 
 
 Chosen: TypeAlias = "dict[int, tuple[Span, ...] | None]"
@@ -105,8 +105,8 @@ def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int
     """Choose among `offers`, never above `max_tokens`.
 
     `header_tokens` is what the first entry shown of a sitting costs in addition (its date); a missing sitting costs
-    nothing. What has a place comes first, whole or, where it is long, by its best passages, or by some lines of the
-    best: what answers less is never shown in its stead for being shorter. Then the best buy is taken first; one that
+    nothing. What has a place comes first, whole or, where it is long, by the lines around its best matches: what
+    answers less is never shown in its stead for being shorter. Then the best buy is taken first; one that
     does not fit is passed over. What is kept for passages is not kept from the entry that scores best: nothing that
     they show is worth more.
     """
@@ -131,13 +131,24 @@ def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int
     for offer in wholes:
         if offer.sequence not in shown and budget.buys(offer.tokens, sitting=offer.sitting):
             shown[offer.sequence] = None
-    return {sequence: taken if taken is None else tuple(sorted(taken)) for sequence, taken in sorted(shown.items())}
+    return {sequence: taken if taken is None else _joined(taken) for sequence, taken in sorted(shown.items())}
+
+
+def _joined(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """In their order, those that overlap as one."""
+    joined: list[Span] = []
+    for one in sorted(spans):
+        if joined and one.start < joined[-1].stop:
+            joined[-1] = Span(joined[-1].start, max(one.stop, joined[-1].stop))
+        else:
+            joined.append(one)
+    return tuple(joined)
 
 
 def _place(offer: Offer, budget: _Budget, shown: Chosen, *, max_tokens: int) -> None:
     """Show an entry before all else: whole where it is short enough, or no dearer than its best passages.
 
-    Where its best passage has no room, the lines of that which match best are shown.
+    Else as much as these would cost, or as there is room for, around the line of each that matches best.
     """
     told = sorted((one for one in offer.passages if one.told), key=lambda one: (-one.told, one.span))
     told = told[:_PASSAGES_OF_ENTRY]
@@ -146,26 +157,29 @@ def _place(offer: Offer, budget: _Budget, shown: Chosen, *, max_tokens: int) -> 
         shown[offer.sequence] = None
         return
     for one in told:
-        if budget.buys(one.tokens, sitting=offer.sitting):
-            shown[offer.sequence] = (*(shown.get(offer.sequence) or ()), one.span)
-        elif offer.sequence not in shown:
-            break
-    if offer.sequence not in shown and (lines := offer.lines()):
-        most = min(max_tokens * LONG_SHARE, budget.left_for(offer.sitting))
-        lines = _around_the_best(lines, max_tokens=most)
+        lines = _around_the_best(one, max_tokens=min(one.tokens, budget.left_for(offer.sitting)))
         if budget.buys(POINTER_TOKENS + sum(line.tokens for line in lines), sitting=offer.sitting):
-            shown[offer.sequence] = (Span(lines[0].span.start, lines[-1].span.stop),)
+            shown[offer.sequence] = (
+                *(shown.get(offer.sequence) or ()),
+                Span(lines[0].span.start, lines[-1].span.stop),
+            )
 
 
-def _around_the_best(lines: tuple[PassageOffer, ...], *, max_tokens: float) -> tuple[PassageOffer, ...]:
-    """The line that matches best, with those beside it that there is room for: they tell what it is of."""
-    best = max(range(len(lines)), key=lambda at: lines[at].told)
+def _around_the_best(passage: PassageOffer, *, max_tokens: float) -> tuple[PassageOffer, ...]:
+    """The line of a passage that matches best, with those around it that there is room for: they tell what it is of."""
+    lines = passage.lines()
+    within = [
+        at
+        for at, one in enumerate(lines)
+        if max(one.span.start, passage.span.start) < min(one.span.stop, passage.span.stop)
+    ]
+    best = max(within, key=lambda at: lines[at].told)
     first, after, left = best, best + 1, max_tokens - POINTER_TOKENS - lines[best].tokens
     while True:
-        beside = [at for at in (first - 1, after) if 0 <= at < len(lines) and lines[at].tokens <= left]
+        beside = [at for at in (after, first - 1) if 0 <= at < len(lines) and lines[at].tokens <= left]
         if not beside:
             return lines[first:after]
-        at = max(beside, key=lambda at: lines[at].told)
+        at = max(beside, key=lambda at: (lines[at].told, -abs(at - best)))
         first, after, left = min(first, at), max(after, at + 1), left - lines[at].tokens
 
 
@@ -283,7 +297,8 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], first: Sequence[int],
         per_character = 1.2 * tokens / max(len(entry.text), 1)
         pieces: list[PassageOffer] = []
         told = [nats_of(found, terms) for terms in told_by(found, one.sequence)] if one.sequence in places else None
-        for at, (passage, score) in enumerate(zip(found.passages[one.sequence], one.passage_scores, strict=True)):
+        passages = found.passages[one.sequence]
+        for at, (passage, score) in enumerate(zip(passages, one.passage_scores, strict=True)):
             asks = entry.role == "assistant" and only_asks(entry.text[passage.start : passage.stop])
             pieces.append(
                 PassageOffer(
@@ -291,18 +306,17 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], first: Sequence[int],
                     tokens=POINTER_TOKENS + math.ceil(per_character * (passage.stop - passage.start)),
                     span=Span(passage.start, passage.stop),
                     told=told[at] if told is not None and not asks else 0.0,
+                    lines=partial(_lines, found, entry.text, passages[max(at - 1, 0) : at + 2], per_character),
                 )
             )
-        best = max(pieces, key=lambda piece: piece.told, default=None) if one.sequence in places else None
         offers.append(
             Offer(
                 sequence=one.sequence,
                 score=one.score,
                 tokens=tokens,
                 sitting=found.sittings[one.sequence],
-                passages=tuple(pieces) if len(pieces) > 1 else (),
+                passages=tuple(pieces),
                 place=places.get(one.sequence),
-                lines=tuple if best is None else partial(_lines, found, entry.text, best.span, per_character),
             )
         )
     return offers
@@ -313,10 +327,16 @@ def told_by(found: Found, seq: int) -> list[frozenset[str]]:
 
     With each counts the first line of a long one: a title, or what columns hold, tells of all that is below it.
     """
-    passages, known = found.passages[seq], found.nats.keys()
+    passages = found.passages[seq]
     line, _, below = found.entries[seq].text[: passages[0].stop].partition("\n")
-    head = frozenset(analyse(line) if below and len(passages) > 1 else ()) & known
-    return [head.union(known & passage.terms.split()) for passage in passages]
+    head = known_in(found, analyse(line)) if below and len(passages) > 1 else frozenset[str]()
+    return [head | known_in(found, passage.terms.split()) for passage in passages]
+
+
+def known_in(found: Found, terms: Sequence[str]) -> frozenset[str]:
+    """What of the question stands in a text of these terms: terms, and two side by side."""
+    there = found.nats.keys() & terms
+    return frozenset(there | (found.nats.keys() & side_by_side(terms, there)))
 
 
 def nats_of(found: Found, terms: Collection[str]) -> float:
@@ -324,15 +344,16 @@ def nats_of(found: Found, terms: Collection[str]) -> float:
     return math.fsum(found.nats.get(term, 0.0) for term in frozenset(terms))
 
 
-def _lines(found: Found, text: str, passage: Span, per_character: float) -> tuple[PassageOffer, ...]:
-    """A passage in parts of about a line."""
-    inside = text[passage.start : passage.stop]
+def _lines(found: Found, text: str, passages: Sequence[Passage], per_character: float) -> tuple[PassageOffer, ...]:
+    """Passages that stand side by side, in parts of about a line."""
+    start = passages[0].start
+    inside = text[start : passages[-1].stop]
     return tuple(
         PassageOffer(
             score=0.0,
             tokens=math.ceil(per_character * (one.stop - one.start)),
-            span=Span(passage.start + one.start, passage.start + one.stop),
-            told=nats_of(found, analyse(inside[one.start : one.stop])),
+            span=Span(start + one.start, start + one.stop),
+            told=nats_of(found, known_in(found, analyse(inside[one.start : one.stop]))),
         )
         for one in split_passages(inside, max_words=_LINE_WORDS)
     )

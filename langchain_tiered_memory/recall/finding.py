@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
 from langchain_tiered_memory.recall.filling import asks_again, wording_of
-from langchain_tiered_memory.recall.fusion import idf_of
 from langchain_tiered_memory.recall.indexing import brought_up, is_left_alone, queue_lost, report_outage, usable_index
 from langchain_tiered_memory.recall.questions import Stretch, read_question
 from langchain_tiered_memory.recall.ranking import Candidate, RankedEntry, rank
@@ -66,7 +65,7 @@ class Found:
     known_terms: tuple[int, ...]
     """For each of them how many of its terms that are."""
     nats: Mapping[str, float]
-    """How much each term of the question tells that somebody else said."""
+    """How much each term of the question tells that somebody else said, and each two side by side beyond that."""
     passage_count: int
     """Of the session."""
     asked_at: int | None = None
@@ -125,12 +124,11 @@ def find(
         for seq, found in passages.items()
     ]
     question = read_question(query, speakers=speakers if besides is None else set(), now=utc(last_at), known=known)
-    ranked = rank(
+    ranked, nats = rank(
         question,
         candidates,
         collection=replace(statistics, passages=passage_count, document_frequency=known),
     )
-    nats = {term: weight * idf_of(known[term], passage_count) for term, weight in question.terms.items()}
     if best is None:
         entries = {seq: one for seq, one in near.items() if isinstance(one, Entry)}
     else:

@@ -1,7 +1,9 @@
 """The arithmetic of ranking: BM25, and how scores are normalised, gathered and spread. Arrays in, arrays out."""
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,7 @@ def bm25(
     document_frequency: Mapping[str, int],
     k1: float,
     b: float,
-) -> tuple[Scores, Scores]:
+) -> tuple[Scores, Scores, dict[str, float]]:
     """BM25 of each passage (its terms in `passages`) for the weighted query `terms`; 0 where none occurs.
 
     A query of several `stretches` is long: it is scored stretch by stretch, and of those the root of the sum of squares
@@ -30,28 +32,46 @@ def bm25(
     inverse document frequency that Lucene uses (never negative). The last four figures are those of the whole index, so
     that a score does not depend on which candidates stand beside it.
 
+    A stretch holds terms, and pairs of them joined by a space. That a passage too has both side by side tells more than
+    that it has both: as much as few of the others with both have them so, and it would hardly be by chance. In the
+    scores pairs do not count, for what is said in other words is found by single ones.
+
     Returns:
-        The scores, and for each stretch a row of what its terms in each passage tell: the sum of their weights and idf.
+        The scores; for each stretch a row of what its terms and pairs in each passage tell together, in nats; and what
+        each term and each pair tells.
     """
     lengths = np.array([len(passage) for passage in passages], dtype=np.float64)
     saturation = k1 * (1 - b + b * lengths / max(average_terms, 1.0))
-    wanted = frozenset(terms)
-    counts: dict[str, Scores] = {}
-    for place, passage in enumerate(passages):
-        for term in wanted.intersection(passage):
-            if term not in counts:
-                counts[term] = np.zeros(len(passages))
-            counts[term][place] = passage.count(term)
     together = stretches or (frozenset(terms),)
+    pairs = frozenset(one for stretch in together for one in stretch if " " in one)
+    wanted = frozenset(terms)
+    counts = defaultdict[str, Scores](lambda: np.zeros(len(passages)))
+    for place, passage in enumerate(passages):
+        there = wanted.intersection(passage)
+        for term in there:
+            counts[term][place] = passage.count(term)
+        for one in pairs.intersection(side_by_side(passage, there)):
+            counts[one][place] = 1
+    nats = {term: weight * idf_of(document_frequency.get(term, 0), passage_count) for term, weight in terms.items()}
+    for one in pairs & counts.keys():
+        first, second = one.split(" ")
+        both, others = np.count_nonzero(counts[first] * counts[second]), np.count_nonzero(counts[one]) - 1
+        weight = min(terms[first], terms[second])
+        nats[one] = weight * math.log(both / (others + 1 / max(average_terms, 1.0)))
     scores, shared = np.zeros((2, len(together), len(passages)))
-    for term, count in sorted(counts.items()):  # sums in one order, so that equal passages score equally everywhere
-        weight = terms[term] * idf_of(document_frequency.get(term, 0), passage_count)
-        score = weight * (k1 + 1) * count / (count + saturation)
+    for term in sorted(nats.keys() & counts.keys()):  # in one order, so that equal passages score equally everywhere
+        count = counts[term]
+        score = nats[term] * (k1 + 1) * count / (count + saturation) if term in terms else 0.0
         for row, stretch in enumerate(together):
             if term in stretch:
                 scores[row] += score
-                shared[row] += np.where(count > 0, weight, 0.0)
-    return (scores[0] if len(together) == 1 else np.sqrt(np.square(scores).sum(axis=0))), shared
+                shared[row] += np.where(count > 0, nats[term], 0.0)
+    return (scores[0] if len(together) == 1 else np.sqrt(np.square(scores).sum(axis=0))), shared, nats
+
+
+def side_by_side(words: Sequence[str], among: Collection[str]) -> list[str]:
+    """Each two words that stand side by side, both `among` these, joined by a space."""
+    return [f"{one} {after}" for one, after in pairwise(words) if one in among and after in among]
 
 
 def idf_of(frequency: int, passage_count: int) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from langchain_tiered_memory.recall.fusion import side_by_side
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.time_expressions import Interval, find_intervals
@@ -33,6 +34,8 @@ class Stretch:
 
     text: str
     terms: frozenset[str]
+    pairs: frozenset[str] = frozenset()
+    """Each two terms that stand side by side, joined by a space: such may be a name."""
 
     @property
     def asks(self) -> bool:
@@ -59,8 +62,11 @@ class Question:
 def stretches_of(text: str) -> tuple[Stretch, ...]:
     """The sentences and lines of `text` that have terms, each once."""
     parts = (piece.text for line in text.splitlines() for piece in pieces(line))
-    read = (Stretch(text=part, terms=frozenset(analyse(part))) for part in parts)
-    return tuple({one.terms: one for one in read if one.terms}.values())
+    read = ((part, analyse(part)) for part in parts)
+    found = (
+        Stretch(text=part, terms=frozenset(words), pairs=frozenset(side_by_side(words, words))) for part, words in read
+    )
+    return tuple({one.terms: one for one in found if one.terms}.values())
 
 
 def repeats(text: str, asked: Collection[str]) -> bool:

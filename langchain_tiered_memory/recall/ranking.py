@@ -122,17 +122,22 @@ class RankedEntry:
     """The fused score of each passage, in their order, 0 to 1."""
 
 
-def rank(question: Question, candidates: Sequence[Candidate], *, collection: TextStatistics) -> list[RankedEntry]:
-    """The candidates, best first; equal ones in the order of the conversation. `collection` is all that was indexed."""
+def rank(
+    question: Question, candidates: Sequence[Candidate], *, collection: TextStatistics
+) -> tuple[list[RankedEntry], dict[str, float]]:
+    """The candidates, best first, equal ones in the order of the conversation; and what each term tells, in nats.
+
+    `collection` is all that was indexed.
+    """
     entries = sorted((one for one in candidates if one.terms), key=lambda one: one.sequence)
     if not entries:
-        return []
+        return [], {}
     words = [terms.split() for entry in entries for terms in entry.terms]
     owners = np.repeat(np.arange(len(entries)), [len(entry.terms) for entry in entries])
-    matched, shared_nats = bm25(
+    matched, shared_nats, nats = bm25(
         question.terms,
         words,
-        stretches=[one.terms for one in question.stretches],
+        stretches=[one.terms | one.pairs for one in question.stretches],
         passage_count=collection.passages,
         average_terms=collection.average_terms,
         document_frequency=collection.document_frequency,
@@ -158,7 +163,7 @@ def rank(question: Question, candidates: Sequence[Candidate], *, collection: Tex
     totals, owns, pieces = scores.tolist(), own_scores.tolist(), (share * lexical + (1 - share) * dense).tolist()
     rows, new = shared_of.T.tolist(), (adds > 0).tolist()
     starts = [*np.flatnonzero(np.diff(owners, prepend=-1)).tolist(), len(pieces)]
-    return [
+    found = [
         RankedEntry(
             sequence=entries[place].sequence,
             score=totals[place],
@@ -169,6 +174,7 @@ def rank(question: Question, candidates: Sequence[Candidate], *, collection: Tex
         )
         for place in order
     ]
+    return found, nats
 
 
 def _around(fused: Scores, entries: Sequence[Candidate]) -> tuple[Scores, float]:

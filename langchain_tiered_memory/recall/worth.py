@@ -167,7 +167,7 @@ def _answers(found: Found, new: Sequence[RankedEntry], *, beside: Sequence[int])
 def _with_its_head(found: Found, one: RankedEntry) -> RankedEntry:
     """An entry of which each passage shares what the first line does."""
     told = told_by(found, one.sequence)
-    stretches = [stretch.terms for stretch in found.stretches]
+    stretches = [stretch.terms | stretch.pairs for stretch in found.stretches]
     return replace(one, shared=tuple(max(nats_of(found, terms & each) for each in told) for terms in stretches))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -179,3 +180,49 @@ def registers(rows: int) -> list[BaseMessage]:
 def test_a_row_of_a_long_table_answers_by_what_the_head_says_of_its_columns(rows: int, max_tokens: int) -> None:
     asked = "What is the berth fee of Tolsta Wharf?"
     assert "50936" in shown([*registers(rows), *small_talk(40)], asked, max_tokens=max_tokens)
+
+
+def pages_of(form: str) -> list[BaseMessage]:
+    """Thirty pages of a register in one form, of which the twelfth tells in its midst what Calder Quay takes."""
+    chance, runs = random.Random(7), list[BaseMessage]()
+    ports = [f"{port} {kind}" for port in ("Calder", "Morvern", "Tolsta") for kind in ("Sound", "Bank", "Ness")]
+
+    def record(name: str, fee: int) -> dict[str, object]:
+        return {
+            "name": name,
+            "berth_fee": fee,
+            "depth": chance.randint(2, 19),
+            "lights": chance.choice(["red", "green"]),
+        }
+
+    for number in range(30):
+        page = [record(chance.choice(ports), chance.randint(11000, 98000)) for _ in range(40)]
+        # One page has both words of the name far from each other.
+        page[20] = (
+            record("Calder Quay", 50936) if number == 12 else record(f"Skerry {chance.choice(['Quay', 'Ness'])}", 1)
+        )
+        if form == "one line":
+            told = json.dumps(page)
+        elif form == "lines":
+            told = json.dumps(page, indent=1)
+        else:
+            told = "\n".join(
+                f"{str(one['name']).replace(' ', '.').lower()}.berth_fee = {one['berth_fee']}" for one in page
+            )
+        runs += queried(number, told)
+    return runs
+
+
+@pytest.mark.parametrize("form", ["one line", "lines", "key = value"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "What is the berth fee of Calder Quay?",
+        "berth fee of Calder Quay again please",
+        "Since nobody noted it I would be glad to hear once more which berth fee you found for Calder Quay by then",
+        "Wie hoch ist die Liegegeb\u00fchr von Calder Quay?",
+    ],
+)
+def test_a_name_answers_where_its_words_stand_side_by_side(form: str, asked: str) -> None:
+    for max_tokens in (1000, 4000):
+        assert "50936" in shown([*pages_of(form), *small_talk(40)], asked, max_tokens=max_tokens)

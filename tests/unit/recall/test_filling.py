@@ -1,5 +1,6 @@
 """What a budget is filled with."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -33,6 +34,14 @@ def offer(sequence: int, score: float, tokens: int, *passages: PassageOffer, sit
 
 def passage(at: int, score: float, tokens: int, *, told: float = 0.0) -> PassageOffer:
     return PassageOffer(score=score, tokens=tokens, span=Span(at, at + 1), told=told)
+
+
+def told_within(start: int, stop: int, told: Sequence[float], *, tokens: int) -> PassageOffer:
+    """A passage with its lines, and those beside it, each of a character and of 12 tokens."""
+    lines = tuple(passage(at, 0, 12, told=each) for at, each in enumerate(told))
+    return PassageOffer(
+        score=0.5, tokens=tokens, span=Span(start, stop), told=sum(told[start:stop]), lines=lambda: lines
+    )
 
 
 def sequences(chosen: Chosen) -> list[int]:
@@ -129,17 +138,25 @@ def test_what_is_kept_for_passages_is_not_kept_from_the_best_entry() -> None:
 
 
 def test_of_what_answers_best_lines_are_shown_where_no_passage_has_room() -> None:
-    passages = (passage(0, 0.9, 90, told=2), passage(1, 0.5, 95, told=8))
-    lines = tuple(passage(at, 0, 12, told=told) for at, told in enumerate((0, 1, 6, 0, 0)))
-    best = replace(offer(1, 3, 185, *passages), place=0, lines=lambda: lines)
+    best = replace(offer(1, 3, 185, told_within(0, 5, (0, 1, 6, 0, 0), tokens=95)), place=0)
     short = offer(2, 9, 20)
-    assert fill([best, short], max_tokens=100)[1] == (Span(1, 2),)
-    assert fill([best, short], max_tokens=80) == {1: (Span(1, 3),), 2: None}
+    assert fill([best, short], max_tokens=100)[1] == (Span(0, 5),)
+    assert fill([best, short], max_tokens=60)[1] == (Span(1, 4),)
     assert fill([best, short], max_tokens=27) == {2: None}
 
 
+def test_what_matches_at_the_end_of_a_passage_is_shown_with_what_follows_it() -> None:
+    best = replace(offer(1, 3, 300, told_within(4, 8, (0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0), tokens=64)), place=0)
+    assert fill([best], max_tokens=100) == {1: (Span(6, 10),)}
+
+
+def test_parts_of_one_entry_that_overlap_are_shown_as_one() -> None:
+    told = (0, 0, 2, 6, 0, 0, 0)
+    best = replace(offer(1, 3, 400, told_within(0, 3, told, tokens=64), told_within(3, 7, told, tokens=64)), place=0)
+    assert fill([best], max_tokens=300) == {1: (Span(1, 6),)}
+
+
 def test_what_answers_second_best_is_narrowed_to_what_the_best_left() -> None:
-    lines = tuple(passage(at, 0, 12, told=told) for at, told in enumerate((0, 6, 1, 1)))
     best = replace(offer(1, 3, 45), place=0)
-    second = replace(offer(2, 3, 185), place=1, lines=lambda: lines)
+    second = replace(offer(2, 3, 185, told_within(0, 4, (0, 6, 1, 1), tokens=90)), place=1)
     assert fill([best, second], max_tokens=78)[2] == (Span(1, 2),)

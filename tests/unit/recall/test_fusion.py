@@ -20,14 +20,13 @@ from langchain_tiered_memory.recall.fusion import (
 
 
 def scores_of(terms: dict[str, float], *passages: str, frequency: int = 1) -> list[float]:
-    scores, _ = matched(terms, *passages, frequency=frequency)
-    return scores
+    return matched(terms, *passages, frequency=frequency)[0]
 
 
 def matched(
     terms: dict[str, float], *passages: str, stretches: Sequence[frozenset[str]] = (), frequency: int = 1
 ) -> tuple[list[float], list[list[float]]]:
-    scores, shared = bm25(
+    scores, shared, _ = bm25(
         terms,
         [passage.split() for passage in passages],
         stretches=stretches,
@@ -59,6 +58,21 @@ def test_a_passage_that_has_all_of_one_stretch_comes_before_one_that_has_a_word_
     assert whole > mixed
     one = idf_of(1, 10)
     assert shared == [pytest.approx([2 * one, one]), pytest.approx([0, one])]
+
+
+def test_two_words_side_by_side_tell_more_than_both_of_them() -> None:
+    words = {"quay": 1.0, "calder": 1.0}
+    stretch = frozenset({"calder", "quay", "calder quay"})
+    scores, [shared] = matched(words, "calder quay red", "quay red calder", stretches=[stretch])
+    assert shared[0] > shared[1]
+    assert scores[0] == scores[1]
+
+
+def test_two_words_that_always_stand_side_by_side_tell_little_more() -> None:
+    words = {"berth": 1.0, "fee": 1.0}
+    passages = [f"berth fee {number}" for number in range(40)]
+    _, [shared] = matched(words, *passages, stretches=[frozenset({"berth", "fee", "berth fee"})])
+    assert shared[0] == pytest.approx(2 * idf_of(1, 10), abs=0.05)
 
 
 def test_a_lighter_term_counts_less() -> None:

@@ -30,7 +30,7 @@ def ranked(question: Question | str, *candidates: Candidate) -> list[RankedEntry
         average_terms=5.0,
         document_frequency={term: sum(term in passage for passage in passages) for term in asked.terms},
     )
-    return rank(asked, candidates, collection=collection)
+    return rank(asked, candidates, collection=collection)[0]
 
 
 def order(question: Question | str, *candidates: Candidate) -> list[int]:
