@@ -71,7 +71,8 @@ def bm25(
 
 def side_by_side(words: Sequence[str], among: Collection[str]) -> list[str]:
     """Each two words that stand side by side, both `among` these, joined by a space."""
-    return [f"{one} {after}" for one, after in pairwise(words) if one in among and after in among]
+    beside = pairwise(words) if len(among) > 1 else ()
+    return [f"{one} {after}" for one, after in beside if one in among and after in among]
 
 
 def idf_of(frequency: int, passage_count: int) -> float:
