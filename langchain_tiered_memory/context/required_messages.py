@@ -13,9 +13,9 @@ from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
 from langchain_tiered_memory.context.compaction.pruning_items import task_of
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.messages.message_text import notices_of
-from langchain_tiered_memory.recall.filling import is_small_talk
 from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS
 from langchain_tiered_memory.summaries.tree.condense import ABANDONED_AFTER
+from langchain_tiered_memory.text.small_talk import is_small_talk
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def queries_before(inputs: Inputs, is_hidden: Callable[[Entry], bool]) -> tuple[
 def says_something(entry: Entry) -> bool:
     """Whether a user's message tells something to who does not see what it answers: no "yes please", no "1+2"."""
     terms = frozenset(analyse(entry.text))
-    return not is_small_talk(entry) and not all(term in COMMON_TERMS or term.isdigit() for term in terms)
+    return not is_small_talk(entry.text) and not all(term in COMMON_TERMS or term.isdigit() for term in terms)
 
 
 def answered_before(inputs: Inputs, tail_from: int, *, since: int) -> int:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from langchain_tiered_memory.models.message_counting import MESSAGE_TOKENS
 from langchain_tiered_memory.recall.fusion import side_by_side
 from langchain_tiered_memory.recall.questions import repeats
-from langchain_tiered_memory.summaries.writers.ranking import greets
 from langchain_tiered_memory.text.sentences import ASKS, Span, pieces, split_passages
 from langchain_tiered_memory.text.similarity import wording
+from langchain_tiered_memory.text.small_talk import is_small_talk
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -48,8 +48,6 @@ _LINE_WORDS = 12
 """Of a part of what is not shown whole: about a line of a listing."""
 _OF_OTHER_HALF = 0.5
 """Of its score, what one half of an exchange lends the other: before what scores clearly less, behind what answers."""
-_LONGEST_TALK = 400
-"""Characters: whoever says more says something."""
 _BRIEF_TOKENS = 40
 """Of a reply that may need its question: about two sentences."""
 
@@ -230,7 +228,7 @@ def mended(
     `hidden` is all that is out of sight, by number.
     """
     by_seq = {one.sequence: one for one in offers}
-    talk = {seq for seq in shown if is_small_talk(found.entries[seq])}
+    talk = {seq for seq in shown if is_small_talk(found.entries[seq].text) and not _is_code(found.entries[seq])}
     for seq in sorted(shown):
         other = None if seq in talk else _other_half(found, seq, hidden)
         if other is None:
@@ -258,12 +256,6 @@ def _other_half(found: Found, seq: int, hidden: Collection[int]) -> int | None:
 def wording_of(entry: Entry) -> str:
     """By what two messages say the same: of code and tool output each character counts."""
     return entry.text if _is_code(entry) else wording(entry.text)
-
-
-def is_small_talk(entry: Entry) -> bool:
-    """Whether all sentences of a message only greet, thank, agree or react."""
-    said = () if _is_code(entry) or len(entry.text) > _LONGEST_TALK else pieces(entry.text)
-    return bool(said) and all(greets(piece.text) for piece in said)
 
 
 def only_asks(text: str) -> bool:

@@ -25,11 +25,9 @@ from langchain_tiered_memory.recall.filling import (
     told_by,
     wording_of,
 )
-from langchain_tiered_memory.recall.ranking import TIME_TERMS, WEIGHTS
-from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS
+from langchain_tiered_memory.recall.ranking import WEIGHTS
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
-from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.text.small_talk import only_reacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,10 +56,7 @@ _TWO, _SEVERAL = 2, 3
 """Words of a message of one stretch, all that anybody said before, that one old message shares, where none is rare:
 with two it may ask for that, with three it does, with a question mark or without. One makes small talk."""
 _SLACK = 1e-6
-_GREETING_TERMS = COMMON_TERMS | TIME_TERMS
 _HAS_A_WORD = re.compile(r"[^\W\d_]")
-_ADDRESSED = re.compile(r"\W{0,8}(?:[A-Z][\w'-]{0,40}\W{0,8}){0,3}")
-"""Who is greeted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +103,7 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
             shown.append(one)
     hidden = tuple(once.values())
     new = [_with_its_head(found, one) for one in hidden if one.adds]
-    said = [row for row, one in enumerate(found.stretches) if not cues.SMALL_TALK.match(cues.lowered(one.text))]
+    said = [row for row, one in enumerate(found.stretches) if not _greets(one)]
     # Beside other things that are said, what does not ask is answered only where all the less is shared by chance.
     beside = [row for row, one in enumerate(found.stretches) if not one.asks and len(said) != 1]
     rows, whole = _answers(found, new, beside=beside), _whole_score(found, new)
@@ -220,17 +215,8 @@ def _told(said: Mapping[int, Sequence[frozenset[str]]], nats: Mapping[str, float
 
 
 def _greets(stretch: Stretch) -> bool:
-    """Whether a stretch begins as a greeting, and says besides only who is greeted and what anybody asks of anybody.
-
-    Or has no word and asks nothing: "1+2" chooses among what was just offered.
-    """
-    if not (stretch.asks or _HAS_A_WORD.search(stretch.text)):
-        return True
-    begins = cues.SMALL_TALK.match(cues.lowered(stretch.text))
-    if begins is None:
-        return False
-    addressed = _ADDRESSED.match(stretch.text, begins.end())
-    return _GREETING_TERMS.issuperset(analyse(stretch.text[addressed.end() if addressed else begins.end() :]))
+    """Whether a stretch is small talk, or has no word and asks nothing: "1+2" chooses among what was just offered."""
+    return only_reacts(stretch.text) or not (stretch.asks or _HAS_A_WORD.search(stretch.text))
 
 
 def _plain(found: Found, rows: Sequence[_Row], *, beside: Sequence[int]) -> list[_Row]:
@@ -279,10 +265,10 @@ def _goes_on(found: Found, older: Sequence[RankedEntry], shown: Sequence[RankedE
 
 def _asks(found: Found, new: Sequence[RankedEntry], rows: Sequence[_Row], *, said: Sequence[int]) -> Asks:
     """How much is asked in what is `said` besides small talk."""
-    asking = [row for row, one in enumerate(found.stretches) if one.asks and not _greets(one)]
+    asking = [row for row in said if found.stretches[row].asks]
     if asking:
         return "a question" if len(said) == 1 or any(rows[row] for row in asking) else "a little"
-    if len(said) != 1 or _greets(found.stretches[said[0]]):
+    if len(said) != 1:
         return "nothing"
     if not any(one.shared[said[0]] >= found.known_nats[said[0]] - _SLACK for one in new):
         return "nothing"

@@ -1,4 +1,4 @@
-"""Wording that marks a sentence: as a goal, a constraint, a decision, a task, an open question or small talk.
+"""Wording that marks a sentence: as a goal, a constraint, a decision, a task or an open question.
 
 Lists of forms, English first, with the commonest of French, German, Spanish, Portuguese, Italian, Chinese and
 Japanese. They are kept narrow: a false cue costs room in every context, a missed one is still in the transcript and
@@ -141,19 +141,9 @@ CANCELLED = re.compile(
 RELATIVE_TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|(?:this|last|next|past|coming) (?:week(?:end)?|month|year|summer"
     r"|winter|spring|fall|autumn|night|evening|morning|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|(?:on "
-    r"|by )?(?:mon|tues|wednes|thurs|fri|satur|sun)day|\w+ (?:days?|weeks?|months?|years?) ago|recently"
+    r"|by )?(?:mon|tues|wednes|thurs|fri|satur|sun)day|\w+ (?:days?|weeks?|months?|years?) ago|(?:recent|late)ly"
     r"|just (?:got|started|finished)|earlier|hier|demain|gestern|morgen|ayer|ma\u00f1ana)\b|\u6628\u5929"
     r"|\u4eca\u5929|\u660e\u5929|\u4e0a\u5468|\u4e0b\u5468|\u6628\u65e5|\u660e\u65e5"
-)
-SMALL_TALK = re.compile(
-    r"/[a-z][\w-]{0,30}\.?$"  # a command to the program
-    r"|\W{0,16}+(?:(?:oh|aw{1,8}|hey|hi|hello|wow|yeah|yep|yes|no(?! \w)|nope|sure|ok(?:ay)?|thanks|thank you|thx|great"
-    r"|cool|nice|awesome|amazing|congrats|congratulations|haha{1,8}|lol|absolutely|totally|definitely|exactly|agreed"
-    r"|sounds? (?:good|great|like)|good (?:morning|luck|job|to)|you['\u2019]re (?:welcome|right|amazing|so)"
-    r"|that['\u2019]s (?:so|great|awesome|cool|amazing|really|wonderful|fantastic|nice)|glad|take care|bye"
-    r"|talk (?:to you )?(?:soon|later)|no problem|my pleasure|i(?:['\u2019]m| am) (?:so )?(?:glad|happy (?:for"
-    r"|to hear)|proud of you)|keep (?:it|up)|how are|how['\u2019]s it|what['\u2019]s up|can['\u2019]t wait"
-    r"|i (?:totally |completely )?(?:agree|understand|see)|merci|danke|gracias|bonjour|hallo|hola)\b)"
 )
 COMMON = word_set(
     "a an the and or but so as if than then that this these those there here it its is are was were be been being am "

@@ -29,12 +29,12 @@ _MANY_TERMS = 300
 """Of sources with more distinct terms than this, no larger part is asked for: a long log can be told in a line."""
 _TERMS_OF_A_MESSAGE = 25
 """Of one message no more are asked for, so that a listing among few messages can be told in a line as well."""
-_SMALL_TALK_TERMS = 25
-"""Sources with fewer, and no figure among them, are small talk: "they greeted each other" is a sound summary."""
-_SMALL_TALK_BONUS = 2.0
-"""Small talk is told in other words more than anything else: a text that shares half as many is as sound."""
+_LITTLE_SAID = 25
+"""Sources with fewer, and no figure among them, say little: "they greeted each other" is a sound summary."""
+_LITTLE_SAID_BONUS = 2.0
+"""That is told in other words more than anything else: a text that shares half as many is as sound."""
 _LEAST_JUDGED = 8
-"""A text with fewer terms of its own is not judged against small talk."""
+"""A text with fewer terms of its own is not judged against such sources."""
 _LEAST_GROUNDED = 0.4
 """Of a text's terms, what must stand in its sources: what has fewer is about something else."""
 _LEAST_COVERED = 0.06
@@ -91,7 +91,7 @@ def soundness(
 
     `known` is what its writer was told besides: names, a title, facts. It is not asked to state more terms than
     `target_tokens`. Sources that are messages may be long and say little; summaries are not. Where they `say_little`,
-    and name no figure, a brief text is as sound as of small talk, if it is no piece of one of them.
+    and name no figure, a brief text is as sound as of a few terms, if it is no piece of one of them.
     """
     if sum(map(len, sources)) > MEASURED_CHARS:
         return _NOT_JUDGED
@@ -102,11 +102,11 @@ def soundness(
         return Soundness(grounded=0.0, covered=0.0, from_one_source=False)
     stated = _keys(prose)
     grounded = stated & (told | frozenset[str]().union(*map(_keys, known)))
-    are_few, is_brief = len(told) < _SMALL_TALK_TERMS, len(stated) < _LEAST_JUDGED
-    is_talk = are_few or (say_little and is_brief and not _is_piece(prose, sources))
-    if is_talk and not any(_names_something(source) for source in sources):
+    are_few, is_brief = len(told) < _LITTLE_SAID, len(stated) < _LEAST_JUDGED
+    is_little = are_few or (say_little and is_brief and not _is_piece(prose, sources))
+    if is_little and not any(_names_something(source) for source in sources):
         share = 1.0 if (are_few and is_brief) or not stated else len(grounded) / len(stated)
-        return Soundness(grounded=min(1.0, _SMALL_TALK_BONUS * share), covered=1.0, from_one_source=False)
+        return Soundness(grounded=min(1.0, _LITTLE_SAID_BONUS * share), covered=1.0, from_one_source=False)
     shared = stated & told
     one = max(each, key=lambda keys: len(shared & keys), default=frozenset[str]())
     many = sum(bool(keys) for keys in each) >= _LEAST_SOURCES

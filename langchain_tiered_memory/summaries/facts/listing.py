@@ -16,11 +16,12 @@ from langchain_tiered_memory.summaries.facts.statements import BRIEF_CHARS, poin
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day, speaker_of
-from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.fencing import neutralised, plain_name
+from langchain_tiered_memory.text.lexicon import lowered
 from langchain_tiered_memory.text.noun_phrases import normalised
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.sentences import ASKS
+from langchain_tiered_memory.text.small_talk import reacts
 from langchain_tiered_memory.text.statements import clause_cut, leans, statements
 
 if TYPE_CHECKING:
@@ -212,8 +213,8 @@ def _or_alone(said: str | None, fact: Fact) -> str | None:
 
 
 def _says(text: str) -> bool:
-    """Whether a sentence may hold what the next one speaks of: no "Wow!", no greeting."""
-    return text.count(" ") >= _LEAST_BLANKS and not cues.SMALL_TALK.match(cues.lowered(text))
+    """Whether a sentence may hold what the next one speaks of: no "Wow!", and none that goes back to what was said."""
+    return text.count(" ") >= _LEAST_BLANKS and not reacts(lowered(text))
 
 
 def _replying(before: Entry | None, fact: Fact) -> str | None:

@@ -14,7 +14,8 @@ import re
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.lexicon import COMMON, word_set
+from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.small_talk import reacts, telling_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,8 +108,6 @@ _FEW_TELLING = 2
 """Fewer words that are not common tell nothing."""
 _ENOUGH_TELLING = 3
 """Fewer tell little."""
-_LONG_CHARS = 4
-"""Characters from which a word of another script or language counts as several: it may be a whole clause."""
 
 
 def worded(low: str) -> set[str]:
@@ -122,9 +121,9 @@ def worded(low: str) -> set[str]:
         found.add("restricts")
     if "decision" in found or cues.CORRECTION.search(low) or cues.CANCELLED.search(low):
         found.add("settles")
-    if cues.SMALL_TALK.match(low):
+    if reacts(low):
         found.add("small talk")
-    telling = sum(_LONG_CHARS if len(word) >= _LONG_CHARS and not word.isascii() else 1 for word in words - COMMON)
+    telling = telling_words(low)
     if telling < _FEW_TELLING:
         found.add("tells nothing")
     elif telling < _ENOUGH_TELLING:

@@ -24,6 +24,7 @@ from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.lexicon import COMMON, FUNCTION_WORDS
 from langchain_tiered_memory.text.sentences import ASKS
+from langchain_tiered_memory.text.small_talk import only_reacts
 from langchain_tiered_memory.text.statements import COLONS, leans
 from langchain_tiered_memory.text.terms import rarity
 
@@ -57,8 +58,6 @@ _EVENT = re.compile(
 )
 _FLATTENED = 0.25
 """Power of a statement's weight: beside how rare its words are, the worth that it has by itself counts a little."""
-_GREETS = frozenset({"small talk", "tells nothing"})
-"""Signs of "Hey Emily!", in which a name is nothing to tell."""
 _MANY_ITEMS = 3
 _BRIEF_BLANKS = 3
 _ADVISED, _LISTING, _LEANING, _ASKING, _ANNOUNCING, _BRIEF = 0.75, 0.5, 0.35, 0.5, 0.3, 0.5
@@ -123,12 +122,7 @@ def telling(text: str) -> float:
 def is_filler(text: str) -> bool:
     """Whether a statement only reacts, praises or says two words: it is told only where nothing else was said."""
     signs = _signs(text)
-    return _is_brief(text, signs) or signs >= _GREETS or weight_of(signs) < FILLER
-
-
-def greets(text: str) -> bool:
-    """Whether a statement greets, thanks or agrees, and tells nothing."""
-    return _signs(text) >= _GREETS
+    return _is_brief(text, signs) or only_reacts(text) or weight_of(signs) < FILLER
 
 
 def _signs(text: str) -> frozenset[str]:
@@ -155,7 +149,7 @@ def kind_of(text: str) -> ItemKind:
         return "open"
     if not asks and (cues.DECISION.search(low) or cues.ORDER.match(low) or cues.CONSTRAINT.search(low)):
         return "decision"
-    if not asks and cues.ACTION.search(low) and not cues.SMALL_TALK.match(low):
+    if not asks and cues.ACTION.search(low) and not only_reacts(text):
         return "action"
     return "point"
 

@@ -58,16 +58,18 @@ def test_a_greeting_asks_nothing_older_however_many_greetings_match_it(greeting:
     assert judged.worth_quoting() == []
 
 
-def test_a_bare_choice_asks_nothing_older() -> None:
-    older = [*filler(30), "1. Paint it green. 2. Leave it as it is. 3. Ask Nora about the shed.", *filler(30)]
-    judged = judged_beside("1. Sand the door. 2. Oil the hinges. 3. Sweep. Which?", "1+2", older=older)
+@pytest.mark.parametrize("choice", ["1+2", "ok 2", "yes please"])
+def test_a_bare_choice_asks_nothing_older(choice: str) -> None:
+    older = [*filler(30), "1. Paint it green. 2. Please leave it as it is. 3. Ask Nora of the shed.", *filler(30)]
+    judged = judged_beside("1. Sand the door. 2. Oil the hinges. 3. Sweep. Which?", choice, older=older)
     assert judged.asks == "nothing"
     assert judged.worth_quoting() == []
 
 
-def test_a_question_behind_a_greeting_is_asked() -> None:
+@pytest.mark.parametrize("said", ["Hey Nora, where did the ladder stand?", "OK, and the ladder in the old chapel"])
+def test_what_is_asked_behind_a_greeting_is_asked(said: str) -> None:
     older = [*filler(30), "Nora keeps the ladder in the old chapel.", *filler(30)]
-    judged = judged_beside("See you!", "Hey Nora, where did the ladder stand?", older=older)
+    judged = judged_beside("See you!", said, older=older)
     assert judged.asks == "a question"
     assert len(judged.worth_quoting()) >= 1
 
