@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.summaries.facts.reading import is_quoted, read_facts
 from langchain_tiered_memory.summaries.facts.supersession import superseded
+from langchain_tiered_memory.text.sentences import asks
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -68,9 +69,8 @@ _OF_THIS_MATTER = re.compile(
     r"|[`{}<>|=]|\w\.(?:py|js|ts|md|txt|json|csv|html|java|cpp|go|rs)\b",
     re.IGNORECASE,
 )
-_ASKS = re.compile(
-    r"\?\s{0,4}$|^(?:can|could|would|will|do|does|did|what|how|why|where|who|when|which)\b", re.IGNORECASE
-)
+_ASKS = re.compile(r"(?:can|could|would|will|do|does|did|what|how|why|where|who|when|which)\b", re.IGNORECASE)
+"""Of who leaves out the mark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,8 +207,8 @@ def may_tell_of_user(text: str) -> bool:
 
 def holds_for_user(fact: Fact) -> bool:
     """Whether a statement says something of the person who made it, and not of the conversation."""
-    if fact.by != "user" or fact.kind not in _KINDS or is_quoted(fact) or _ASKS.search(fact.text):
+    if fact.by != "user" or fact.kind not in _KINDS or is_quoted(fact):
         return False
-    if _OF_THIS_MATTER.search(fact.text):
+    if asks(fact.text) or _ASKS.match(fact.text) or _OF_THIS_MATTER.search(fact.text):
         return False
     return bool(_OF_SELF.search(fact.text) or _STANDING_ORDER.search(fact.text))

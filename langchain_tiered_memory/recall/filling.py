@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from langchain_tiered_memory.models.message_counting import MESSAGE_TOKENS
 from langchain_tiered_memory.recall.fusion import side_by_side
 from langchain_tiered_memory.recall.questions import repeats
-from langchain_tiered_memory.text.sentences import ASKS, Span, pieces, split_passages
+from langchain_tiered_memory.text.sentences import Span, asks, pieces, split_passages
 from langchain_tiered_memory.text.similarity import wording
 from langchain_tiered_memory.text.small_talk import is_small_talk
 from langchain_tiered_memory.text.terms import analyse
@@ -243,14 +243,14 @@ def mended(
 
 def _other_half(found: Found, seq: int, hidden: Collection[int]) -> int | None:
     """The question before a brief reply, or the reply to a question, where it is out of sight."""
-    entry, asks = found.entries[seq], found.entries[seq].text.rstrip().endswith(ASKS)
-    beside = seq + 1 if asks else seq - 1
-    if beside not in hidden or (not asks and price(entry) > _BRIEF_TOKENS):
+    entry, waits = found.entries[seq], asks(found.entries[seq].text)
+    beside = seq + 1 if waits else seq - 1
+    if beside not in hidden or (not waits and price(entry) > _BRIEF_TOKENS):
         return None
     other = found.entries[beside]
     if other.track != entry.track or (other.role, other.name) == (entry.role, entry.name):
         return None
-    return beside if asks or other.text.rstrip().endswith(ASKS) else None
+    return beside if waits or asks(other.text) else None
 
 
 def wording_of(entry: Entry) -> str:
@@ -261,7 +261,7 @@ def wording_of(entry: Entry) -> str:
 def only_asks(text: str) -> bool:
     """Whether all sentences of a passage ask: "Would you like more on this?" says nothing of what it is about."""
     said = pieces(text)
-    return bool(said) and all(piece.text.rstrip().endswith(ASKS) for piece in said)
+    return bool(said) and all(asks(piece.text) for piece in said)
 
 
 def asks_again(entry: Entry, terms: frozenset[str]) -> bool:

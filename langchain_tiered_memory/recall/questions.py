@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from langchain_tiered_memory.recall.fusion import side_by_side
-from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.sentences import asks, pieces
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.time_expressions import Interval, find_intervals
 
@@ -23,9 +23,6 @@ _ASKS_WHEN = re.compile(
     r"|\bhow (?:long|(?:many|much) (?:days?|weeks?|months?|years?))\b",
     re.IGNORECASE,
 )
-
-_ASKS = re.compile(r"[?\uff1f\u061f\u037e]\W{0,16}\Z")
-"""A question mark at the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +37,7 @@ class Stretch:
     @property
     def asks(self) -> bool:
         """Whether it ends with a question mark."""
-        return bool(_ASKS.search(self.text))
+        return asks(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.readings import READ_CHARS
-from langchain_tiered_memory.text.sentences import ASKS, sentences
+from langchain_tiered_memory.text.sentences import asks, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ def _binds(entry: Entry) -> bool:
 
 def _binding(sentence: str, entry: Entry) -> bool:
     low = cues.lowered(sentence)
-    if len(sentence) > _MAX_SENTENCE_CHARS or low.rstrip().endswith(ASKS):
+    if len(sentence) > _MAX_SENTENCE_CHARS or asks(low):
         return False
     decided = cues.DECISION.search(low)
     if entry.role == "assistant":

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ASKS = ("?", "\uff1f", "\u061f")
+ASKS = ("?", "\uff1f", "\u061f", "\u037e")
 STOPS = (".", "!", "\u2026", "\u3002", "\uff01", *ASKS)
 """How a question, and any sentence, ends."""
+_ASKS = re.compile(rf"[{''.join(ASKS)}]\W{{0,16}}\Z")
 
 PieceKind: TypeAlias = Literal["sentence", "item", "heading", "code"]
 
@@ -78,6 +79,11 @@ def pieces(text: str) -> list[Piece]:
         else:
             found.extend(Piece(sentence, kind, place > 0) for place, sentence in enumerate(_sentences(block)))
     return found
+
+
+def asks(sentence: str) -> bool:
+    """Whether a sentence ends with a question mark; quotation marks, brackets and faces may stand behind it."""
+    return _ASKS.search(sentence) is not None
 
 
 def sentences(text: str) -> list[str]:

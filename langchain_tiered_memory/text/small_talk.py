@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from langchain_tiered_memory.text.lexicon import COMMON, DECISION, RELATIVE_TIME, lowered
-from langchain_tiered_memory.text.sentences import ASKS, pieces
+from langchain_tiered_memory.text.sentences import asks, pieces
 
 _REACTS = re.compile(
     r"/[a-z][\w-]{0,30}\.?$"  # a command to the program
@@ -51,7 +51,7 @@ def only_reacts(sentence: str) -> bool:
         return False
     called = _CALLED.match(sentence, begins.end())
     rest = low[called.end() if called else begins.end() :]
-    if rest.rstrip().endswith(ASKS):
+    if asks(rest):
         return telling_words(RELATIVE_TIME.sub(" ", rest)) == 0
     return telling_words(rest) <= 1
 

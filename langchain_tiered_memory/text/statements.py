@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.text.readings import READ_CHARS
-from langchain_tiered_memory.text.sentences import ASKS, STOPS, pieces
+from langchain_tiered_memory.text.sentences import STOPS, asks, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -211,8 +211,8 @@ def _leaned(given: Iterable[Statement]) -> Iterator[Statement]:
             and not (before.is_code or before.announces)
             and len(before.text) + len(one.text) < _MAX_PAIR_CHARS
             and before.text.endswith(STOPS)
-            and before.text[-1] not in "?\uff1f\u061f"
-            and not one.text.endswith(ASKS)
+            and not asks(before.text)
+            and not asks(one.text)
         ):
             before = Statement(f"{before.text} {one.text}", leans=before.leans)
         else:

@@ -20,7 +20,7 @@ from langchain_tiered_memory.text.fencing import neutralised, plain_name
 from langchain_tiered_memory.text.lexicon import lowered
 from langchain_tiered_memory.text.noun_phrases import normalised
 from langchain_tiered_memory.text.readings import read_once
-from langchain_tiered_memory.text.sentences import ASKS
+from langchain_tiered_memory.text.sentences import asks
 from langchain_tiered_memory.text.small_talk import reacts
 from langchain_tiered_memory.text.statements import clause_cut, leans, statements
 
@@ -222,7 +222,7 @@ def _replying(before: Entry | None, fact: Fact) -> str | None:
     if before is None or len(before.text) > BRIEF_CHARS:
         return None
     said = [one.text for one in _statements(before.text) if not one.is_code and not points_back(one.text)]
-    asked = [one for one in said if one.endswith(ASKS) and _says(one)]
+    asked = [one for one in said if asks(one) and _says(one)]
     told = asked or [one for one in said if _says(one)]
     if not told:
         return None

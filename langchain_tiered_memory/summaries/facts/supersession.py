@@ -34,6 +34,7 @@ from langchain_tiered_memory.summaries.facts.values import (
 from langchain_tiered_memory.summaries.marks import NOTED
 from langchain_tiered_memory.text.lexicon import COMMON
 from langchain_tiered_memory.text.readings import read_once
+from langchain_tiered_memory.text.sentences import asks
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def _named(new_facts: Sequence[Fact], facts: Sequence[Fact]) -> Iterator[tuple[s
 
 
 def _only_supposes(one: Fact) -> bool:
-    return one.by_model and (is_quoted(one) or supposes(one.text) or one.text.endswith("?"))
+    return one.by_model and (is_quoted(one) or supposes(one.text) or asks(one.text))
 
 
 def _nearest(shared: Iterable[tuple[int, Fact]]) -> list[Fact]:

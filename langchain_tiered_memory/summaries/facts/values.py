@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL
 from langchain_tiered_memory.text.lexicon import word_set
-from langchain_tiered_memory.text.sentences import ASKS
+from langchain_tiered_memory.text.sentences import asks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,7 +169,7 @@ def announces_change(text: str) -> bool:
 def doubts(text: str) -> bool:
     """Whether a clause supposes, guesses, denies or repeats what it tells, so that nothing is settled by it."""
     low = text[:1].lower() + text[1:]  # "Dr. Said" is a name
-    return low.rstrip(" \"'").endswith(ASKS) or _DOUBTS.search(low) is not None
+    return asks(low) or _DOUBTS.search(low) is not None
 
 
 def supposes(text: str) -> bool:

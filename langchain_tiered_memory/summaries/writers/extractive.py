@@ -22,7 +22,7 @@ from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJo
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth
 from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS, SectionForm
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.sentences import ASKS, STOPS
+from langchain_tiered_memory.text.sentences import STOPS, asks
 from langchain_tiered_memory.text.statements import clause_cut
 from langchain_tiered_memory.types.outcomes import FailureReason
 
@@ -81,7 +81,7 @@ def _request(words: Sequence[Unit], asker: str) -> str:
 
 def _is_request(text: str) -> bool:
     low = cues.lowered(text)
-    return text.endswith(ASKS) or bool(cues.GOAL.search(low) or cues.IMPERATIVE.match(low) or cues.ORDER.match(low))
+    return asks(text) or bool(cues.GOAL.search(low) or cues.IMPERATIVE.match(low) or cues.ORDER.match(low))
 
 
 def _person(name: str) -> str:
@@ -166,7 +166,7 @@ def _runs(units: Sequence[Unit]) -> Iterator[list[Unit]]:
 
 def _goes_on(run: Sequence[Unit], unit: Unit, chars: int) -> bool:
     last = run[-1]
-    if unit.speaker != last.speaker or unit.asked or last.text.endswith(ASKS) != unit.text.endswith(ASKS):
+    if unit.speaker != last.speaker or unit.asked or asks(last.text) != asks(unit.text):
         return False
     if is_call(last) and is_call(unit):
         return chars + len(unit.text) <= _MAX_LINE_CHARS
@@ -194,9 +194,9 @@ def line_of(run: Sequence[Unit], *, marks_open: bool = False) -> str:
         word = "Answer" if "assistant" in (first.speaker, first.asker) else "Reply"
         return f"{first.asker} asked: {first.asked} {word} ({by}): {_told(run)}"
     who = f"{first.speaker} ({date})" if date else first.speaker
-    asks = " asked" if first.text.endswith(ASKS) and not first.speaker.startswith(marks.TOOL_MARK) else ""
-    mark = marks.OPEN if marks_open and first.kind == "open" and asks else ""
-    return f"{mark}{who}{asks}: {_told(run)}"
+    verb = " asked" if asks(first.text) and not first.speaker.startswith(marks.TOOL_MARK) else ""
+    mark = marks.OPEN if marks_open and first.kind == "open" and verb else ""
+    return f"{mark}{who}{verb}: {_told(run)}"
 
 
 def _told(run: Sequence[Unit]) -> str:

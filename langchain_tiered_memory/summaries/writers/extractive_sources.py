@@ -23,7 +23,7 @@ from langchain_tiered_memory.summaries.writers.ranking import (
 from langchain_tiered_memory.summaries.writers.sections import ItemKind, Line, lines_of
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
-from langchain_tiered_memory.text.sentences import ASKS, pieces
+from langchain_tiered_memory.text.sentences import asks, pieces
 from langchain_tiered_memory.text.statements import (
     MAX_CHARS,
     Statement,
@@ -64,7 +64,7 @@ def units_of_summary(source: SourceText, index: int, participants: Sequence[str]
 def _closed(unit: Unit, *, is_last: bool) -> Unit:
     if unit.kind != "open" or is_last or cues.QUESTION.search(cues.lowered(unit.text)):
         return unit
-    return replace(unit, kind="point", weight=_BYGONE_WEIGHT) if unit.text.endswith(ASKS) else unit
+    return replace(unit, kind="point", weight=_BYGONE_WEIGHT) if asks(unit.text) else unit
 
 
 def _units_of(line: Line, index: int, known: set[str]) -> list[Unit]:
@@ -220,7 +220,7 @@ def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Un
             question = units.pop(asked)
             before = units[asked - 1].text if asked else ""
             words = f"{before} {question.text}"
-            if before.endswith(ASKS) and len(words) < _MAX_QUESTION_CHARS:  # asked in one breath
+            if asks(before) and len(words) < _MAX_QUESTION_CHARS:  # asked in one breath
                 units.pop(asked - 1)
             else:
                 words = clause_cut(question.text, most_chars=_MAX_QUESTION_CHARS)
@@ -259,15 +259,15 @@ def _last_question(units: Sequence[Unit]) -> int | None:
         unit = units[place]
         if unit.text.startswith(marks.CODE):
             continue
-        asks = unit.text.endswith(ASKS) and not unit.asked and not unit.speaker.startswith(marks.TOOL_MARK)
-        return place if asks and len(unit.text) < 2 * _MAX_QUESTION_CHARS else None
+        waits = asks(unit.text) and not unit.asked and not unit.speaker.startswith(marks.TOOL_MARK)
+        return place if waits and len(unit.text) < 2 * _MAX_QUESTION_CHARS else None
     return None
 
 
 def _first_answer(units: Sequence[Unit]) -> int | None:
     """The first statement of a message that answers: no tool's, no question, none that only says that one comes."""
     for place, unit in enumerate(units[:4]):
-        if unit.text.endswith(ASKS) or unit.text.startswith((marks.CODE, USED)):
+        if asks(unit.text) or unit.text.startswith((marks.CODE, USED)):
             return None
         if not unit.text.endswith(":"):
             return place

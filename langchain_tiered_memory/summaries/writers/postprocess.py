@@ -47,7 +47,7 @@ from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import folded, identifiers, stated_in, states
 from langchain_tiered_memory.text.readings import MEASURED_CHARS
-from langchain_tiered_memory.text.sentences import ASKS
+from langchain_tiered_memory.text.sentences import asks
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 
@@ -276,7 +276,7 @@ def _is_understood(unit: Unit) -> bool:
         or any(one in unit.text for one in _ESCAPES)
     ):
         return False
-    if unit.text.endswith(ASKS) and not unit.asked:
+    if asks(unit.text) and not unit.asked:
         return False
     said = "".join(unit.text.split())
     letters = sum(map(str.isalpha, said))

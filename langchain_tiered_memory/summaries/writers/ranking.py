@@ -23,7 +23,7 @@ from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.lexicon import COMMON, FUNCTION_WORDS
-from langchain_tiered_memory.text.sentences import ASKS
+from langchain_tiered_memory.text.sentences import asks
 from langchain_tiered_memory.text.small_talk import only_reacts
 from langchain_tiered_memory.text.statements import COLONS, leans
 from langchain_tiered_memory.text.terms import rarity
@@ -115,7 +115,7 @@ def telling(text: str) -> float:
         weight *= _LISTING  # or a picture, which nobody sees
     said = text.rstrip()
     announces = said.endswith(COLONS) or cues.NEXT_STEP.match(cues.lowered(text)) is not None
-    weight *= _ASKING if said.endswith(ASKS) else _ANNOUNCING if announces else 1.0
+    weight *= _ASKING if asks(said) else _ANNOUNCING if announces else 1.0
     return weight * (_LEANING if leans(text) else 1.0) * (_BRIEF if _is_brief(text, signs) else 1.0)
 
 
@@ -143,13 +143,14 @@ def is_event(text: str) -> bool:
 
 def kind_of(text: str) -> ItemKind:
     """The kind of a sentence of a conversation, by its wording."""
-    asks = text.rstrip().endswith(("?", "\uff1f"))
     low = cues.lowered(text)
     if cues.QUESTION.search(low):
         return "open"
-    if not asks and (cues.DECISION.search(low) or cues.ORDER.match(low) or cues.CONSTRAINT.search(low)):
+    if asks(text):
+        return "point"
+    if cues.DECISION.search(low) or cues.ORDER.match(low) or cues.CONSTRAINT.search(low):
         return "decision"
-    if not asks and cues.ACTION.search(low) and not only_reacts(text):
+    if cues.ACTION.search(low) and not only_reacts(text):
         return "action"
     return "point"
 

@@ -1,6 +1,7 @@
 import pytest
 
-from langchain_tiered_memory.text.sentences import sentences
+from langchain_tiered_memory.summaries.writers.ranking import kind_of
+from langchain_tiered_memory.text.sentences import asks, sentences
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,21 @@ def test_a_sentence_ends_where_people_who_chat_end_it(text: str, found: list[str
 def test_the_initials_of_a_name_end_no_sentence() -> None:
     for said in ("I read a novel by V.E. Schwab.", "We heard Uptown Funk by Mark Ronson ft. Bruno Mars."):
         assert sentences(f"{said} It was good.") == [said, "It was good."]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Which harbour?",
+        "哪个港口\uff1f",
+        "أي ميناء\u061f",
+        "Ποιο λιμάνι\u037e",
+        "Which harbour?!",
+        "(Which harbour?)",
+        "Which? 🙂",
+    ],
+)
+def test_a_question_ends_with_the_mark_of_its_script_whatever_stands_behind(said: str) -> None:
+    assert asks(said)
+    assert not asks(f"{said} The old one.")
+    assert kind_of(f"No more than 5: {said}") == "point"
