@@ -8,6 +8,7 @@ from langchain_tiered_memory.sql import forks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -20,6 +21,13 @@ class Remembered(Generic[K, V]):
         self._most = most
         self._lock = forks.Lock()
         self._kept: dict[K, V] = {}
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """The same values under a lock of its own: what has one is copied with chains and graphs."""
+        copied = type(self)(self._most)
+        for key, value in self.items():
+            copied.put(key, value)
+        return copied
 
     def get(self, key: K) -> V | None:
         """What is kept under a key."""

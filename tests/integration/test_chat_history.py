@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -616,3 +617,12 @@ def test_nobody_is_warned_of_a_class_that_he_has_not_named() -> None:
     with open_memory() as memory, warnings.catch_warnings():
         warnings.simplefilter("error")
         with_tiered_history(numbered(), memory).invoke("hello", config())
+
+
+def test_a_deep_copy_of_a_history_reads_and_writes_the_same_session() -> None:
+    with open_memory() as memory:
+        history = TieredChatMessageHistory(memory, "s", view="default", max_tokens=900)
+        history.add_messages([HumanMessage("first")])
+        copied = copy.deepcopy(history)
+        copied.add_messages([HumanMessage("second")])
+        assert [one.text for one in history.messages] == [one.text for one in copied.messages] == ["first", "second"]
