@@ -213,6 +213,7 @@ def doctor(runtime: Runtime) -> DoctorReport:
         _mend_faults(runtime)
         resume_removals(runtime)
         _mend_rows(runtime)
+        _mend_faults(runtime)  # a message that was read again may answer a call that seemed to wait
         with suppress(IndexUnavailableError):  # told of by whoever asks it next
             _mend(runtime, _index_faults(runtime)[1])
         brought_up(runtime)

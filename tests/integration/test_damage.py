@@ -419,6 +419,32 @@ def test_an_edited_result_whose_count_is_damaged_still_answers_the_call_that_it_
     assert (last.text, last.answers, last.revision) == ("there, and here", "old", 1)
 
 
+@pytest.mark.parametrize(
+    ("damage", "works_before"),
+    [
+        ("UPDATE ltm_sessions SET next_seq = '{'", False),
+        ("UPDATE ltm_summaries SET level = '{' WHERE rowid = (SELECT min(rowid) FROM ltm_summaries)", True),
+        ("UPDATE ltm_entries SET answers = -7 WHERE answers IS NOT NULL", True),
+    ],
+)
+def test_garbage_in_a_column_is_named_in_no_raw_error_and_mended_at_once(
+    healthy: Path, tmp_path: Path, damage: str, *, works_before: bool
+) -> None:
+    shutil.copyfile(healthy, tmp_path / "memory.db")
+    with sqlite3.connect(tmp_path / "memory.db") as connection:
+        connection.execute(damage)
+    with open_memory(tmp_path / "memory.db", embeddings=None) as memory:
+        session = memory.session(memory.sessions()[0])
+        assert memory.verify().problems
+        if works_before:
+            session.search("harbour")
+            session.context(max_tokens=2000)
+            memory.flush()
+        memory.doctor()
+        assert memory.verify().problems == ()
+        session.search("harbour")
+
+
 def test_damage_that_cannot_be_mended_keeps_no_other_from_being_named_and_mended(tmp_path: Path) -> None:
     with open_memory(tmp_path / "memory.db") as memory:
         memory.session("s").add_messages(conversation(12))

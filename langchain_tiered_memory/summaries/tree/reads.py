@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
+_DEEPEST = 1_000
+"""A level above it is damaged: a tree of so many stands for more messages than there are."""
 _MOST_OF_SPAN = 500
 """Of one span: a line that a view shows tells of a few."""
 
@@ -164,7 +166,8 @@ class TreeReads(Room):
 
     def height(self, ref: SessionRef) -> int:
         """Levels there are, messages included: 1 for a session without summaries."""
-        return self._count(select(func.max(summaries.c.level)).where(summaries.c.session_key == ref.key)) + 1
+        mine = summaries.c.session_key == ref.key, summaries.c.level <= _DEEPEST
+        return self._count(select(func.max(summaries.c.level)).where(*mine)) + 1
 
     def all(self, ref: SessionRef) -> list[Summary]:
         """Every summary of a session, by level and place. For inspection: grows with the session."""
