@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from contextlib import closing
 from operator import add
@@ -382,6 +383,39 @@ def test_what_was_forgotten_on_one_track_is_not_written_on_another_that_shares_t
         said = sayings(memory.session("t", track="other").messages())
         assert "order 1000" in said
         assert "order 1001" not in said
+
+
+def test_what_a_graph_forgot_is_not_written_by_a_sub_graph_however_long_their_names_are(
+    where: str | Path | None,
+) -> None:
+    nodes = ("planner" * 10, "reviewer" * 10, "writer" * 10, "editor" * 10)
+    with open_memory(where) as memory:
+
+        def remember(depth: int) -> None:
+            namespace = "|".join(f"{name}:{place}" for place, name in enumerate([*nodes[:depth], "remember"]))
+            config: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": namespace}}
+            remember_node(memory).invoke({"messages": conversation(4)}, config)
+
+        for depth in range(len(nodes)):
+            remember(depth)
+        tracks = memory.session("t").tracks()
+        for track, forgotten in zip(tracks, ("q0", "q1", "q2", "q3"), strict=True):
+            memory.session("t", track=track).forget(message_ids=[forgotten])
+        remember(len(nodes))
+        added = set(memory.session("t").tracks()) - set(tracks)
+        said = memory.session("t", track=added.pop()).messages()
+        assert [one.id for one in said] == ["a0", "a1", "a2", "a3"]
+
+
+def test_what_was_forgotten_on_a_track_whose_name_an_earlier_version_cut_is_not_written_again() -> None:
+    whole = "|".join(("planner" * 10, "reviewer" * 10))
+    cut = f"{whole[:100]}...{hashlib.blake2b(whole.encode(), digest_size=8).hexdigest()}"
+    config: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": f"{whole}|remember"}}
+    with open_memory() as memory:
+        memory.session("t", track=cut).add_messages(conversation(2))
+        memory.session("t", track=cut).forget(message_ids=["q0"])
+        remember_node(memory).invoke({"messages": conversation(2)}, config)
+        assert [one.id for one in memory.session("t", track=whole).messages()] == ["a0", "q1", "a1"]
 
 
 def test_a_forgotten_message_that_was_reworded_in_an_old_part_of_the_list_stays_out() -> None:

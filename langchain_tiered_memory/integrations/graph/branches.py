@@ -16,10 +16,10 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.client_resends import (
     SAID_PREFIX,
     forgotten_in,
-    handed_down_from,
     ids_of,
     stored_of,
 )
+from langchain_tiered_memory.integrations.graph.tracks import handed_down_from
 from langchain_tiered_memory.integrations.state import BranchRecord, digests_at, digests_of
 from langchain_tiered_memory.messages.codec import coerce, encode
 from langchain_tiered_memory.types.drafts import Follows

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.integrations.graph.tracks import handed_down_from
 from langchain_tiered_memory.messages.codec import encode
 from langchain_tiered_memory.messages.groups import overlap
 from langchain_tiered_memory.messages.ingest import redacted
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.sql.schema import WORKS
-from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -202,14 +201,6 @@ def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, En
     entries = session.core.runtime.store.transcript.by_id(ref, ids_of(messages), track=session.track)
     mine = {entry.id: entry for entry in entries}
     return {one: mine[one] for one in ids_of(messages) if one in mine}
-
-
-def handed_down_from(track: str) -> list[str]:
-    """The tracks whose forgotten messages a list on this one may still have: its own, and those above it.
-
-    A list is handed down from graph to sub-graph. What a sub-graph forgot says nothing of the graph's own messages.
-    """
-    return [DEFAULT_TRACK, *(above for above in accumulate(track.split("|"), "{}|{}".format) if above != DEFAULT_TRACK)]
 
 
 def just_said(messages: Sequence[BaseMessage]) -> int:

@@ -12,10 +12,10 @@ import hashlib
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
-from langchain_tiered_memory.integrations.graph.client_resends import ids_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session, TieredMemory
 
 
-_MAX_TRACK_CHARS = 120
+_MAX_NAME_CHARS = 120
 _TOOLS_NODE = "tools"
 """How LangGraph's prebuilt agents, and graphs after its documentation, name the node that calls tools."""
 _AGENT_TYPE, _SUB_AGENT, _AGENT_NAME = "ls_agent_type", "subagent", "lc_agent_name"
@@ -131,13 +131,27 @@ def session_at(memory: TieredMemory, place: Place, *, track: str) -> Session:
     return session
 
 
-def short_track(names: Sequence[str]) -> str:
-    """The track of a place, named by the nodes on the way to it; a long name is cut, and stays unique."""
-    name = _BETWEEN.join(names)
-    if len(name) <= _MAX_TRACK_CHARS:
+def track_of(names: Sequence[str]) -> str:
+    """The track of a place, named by the nodes on the way to it: it begins with those of the graphs above."""
+    return _BETWEEN.join(map(_cut, names))
+
+
+def handed_down_from(track: str) -> list[str]:
+    """The tracks whose forgotten messages a list on this one may still have: its own, and those above it.
+
+    A list is handed down from graph to sub-graph. What a sub-graph forgot says nothing of the graph's own messages.
+    Version 0.1.0 cut the name of a track instead of its nodes' names.
+    """
+    above = accumulate(track.split(_BETWEEN), f"{{}}{_BETWEEN}{{}}".format)
+    return list(dict.fromkeys([DEFAULT_TRACK, *(name for whole in above for name in (whole, _cut(whole)))]))
+
+
+def _cut(name: str) -> str:
+    """A name; a long one is cut, and stays unique."""
+    if len(name) <= _MAX_NAME_CHARS:
         return name
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return f"{name[: _MAX_TRACK_CHARS - 20]}...{digest}"
+    return f"{name[: _MAX_NAME_CHARS - 20]}...{digest}"
 
 
 def _parts(namespace: str, checkpoints: Mapping[str, str]) -> tuple[Part, ...]:
@@ -225,7 +239,7 @@ def line_of_agent(
         return Line(track=record.track, is_apart=record.apart)
     own = _own_line(memory, place)
     ref = memory.core.runtime.store.transcript.find(place.session_id)
-    number_one = own.track == short_track([part.name for part in place.parts])
+    number_one = own.track == track_of([part.name for part in place.parts])
     if ref is None:
         return own if own.is_apart else Line(track=DEFAULT_TRACK, begun_by=own.track)
     shared = _shared_track(memory, ref, held, own.track, is_alone=number_one)
@@ -248,7 +262,7 @@ def has_company(engine: Engine, place: Place) -> bool:
     with _lock:
         known = _side_by_side.setdefault(engine, Remembered())
         return any(
-            part.task is not None and len(known.get((place.session_id, short_track(names[:at]), part.step)) or ()) > 1
+            part.task is not None and len(known.get((place.session_id, track_of(names[:at]), part.step)) or ()) > 1
             for at, part in enumerate(place.parts, start=1)
         )
 
@@ -263,8 +277,8 @@ def _own_line(memory: TieredMemory, place: Place) -> Line:
         names.append(part.name)
         if part.task is None:
             continue
-        track = short_track(names)
-        seconds.append(short_track([*names[:-1], f"{part.name}:2"]))
+        track = track_of(names)
+        seconds.append(track_of([*names[:-1], f"{part.name}:2"]))
         number = _number(memory.core, (place.session_id, track, part.step), part.task)
         is_apart = is_apart or number > 1 or part.is_tool
         if number > 1:
@@ -274,7 +288,7 @@ def _own_line(memory: TieredMemory, place: Place) -> Line:
         known = memory.core.runtime.store.transcript.tracks(ref) if ref is not None else []
         # A node that ran side by side before is one of such tasks, though it may be the first to ask this time.
         is_apart = any(one == second or one.startswith(f"{second}|") for one in known for second in seconds)
-    return Line(track=short_track(names), is_apart=is_apart)
+    return Line(track=track_of(names), is_apart=is_apart)
 
 
 def _shared_track(
@@ -285,7 +299,7 @@ def _shared_track(
     Of several tasks side by side only one goes on with another's conversation: two lists would mix on its track.
     """
     transcript = memory.core.runtime.store.transcript
-    found = transcript.by_id(ref, ids_of(held[:1]))
+    found = transcript.by_id(ref, [str(one.id) for one in held[:1]])
     tracks = [entry.track for entry in found]
     wanted = [own, DEFAULT_TRACK, *tracks] if is_alone else [own]
     return next((track for track in wanted if track in tracks), None)
