@@ -25,9 +25,9 @@ from benchmarks.plain_facts import PlainList, plain_talk
 from benchmarks.planted_talk import planted_talk
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
 from langchain_tiered_memory.conversations.reading import read_conversations
+from langchain_tiered_memory.summaries.facts.clauses import read_clause, stated_by
 from langchain_tiered_memory.summaries.facts.reading import parts_of_message
 from langchain_tiered_memory.summaries.facts.signs import WEIGHTS, weight_of
-from langchain_tiered_memory.summaries.facts.statements import read_clause, stated_by
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.types.records import Entry
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
-from langchain_tiered_memory.messages.quoting import LEAST_TOKENS
+from langchain_tiered_memory.messages.showing import LEAST_TOKENS
 from langchain_tiered_memory.recall.filling import LONG_SHARE, Offer, PassageOffer, fill, wording_of
 from langchain_tiered_memory.recall.finding import APART, asked, find, hit_of
 from langchain_tiered_memory.recall.questions import repeats

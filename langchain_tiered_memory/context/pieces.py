@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.messages.content_blocks import with_described_media
 from langchain_tiered_memory.messages.message_repairs import without_reasoning
-from langchain_tiered_memory.messages.quoting import message_or_stand_in, pointer_to, with_shorter_calls
+from langchain_tiered_memory.messages.showing import message_or_stand_in, pointer_to, with_shorter_calls
 from langchain_tiered_memory.text.truncation import shorten_message
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.recall.finding import Found, find
-from langchain_tiered_memory.recall.worth import judge, tokens_of
+from langchain_tiered_memory.recall.judgement import judge, tokens_of
 from langchain_tiered_memory.summaries.rendering import recall_block, sitting_header
 from langchain_tiered_memory.types.drafts import SearchFilters
 

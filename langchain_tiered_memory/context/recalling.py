@@ -23,7 +23,7 @@ from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.pieces import Piece, ours
 from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.context.sections.rendering import as_standing, render_sections
-from langchain_tiered_memory.messages.quoting import pointer_to
+from langchain_tiered_memory.messages.showing import pointer_to
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.recall.filling import wording_of
 from langchain_tiered_memory.recall.recall import Recalled, recall

@@ -20,7 +20,7 @@ from langchain_tiered_memory.maintenance.examine import agreed, note_of_unread, 
 from langchain_tiered_memory.maintenance.message_relations import of_items
 from langchain_tiered_memory.maintenance.remedies import fault
 from langchain_tiered_memory.messages.file_accesses import touches_of
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.recall.indexing import brought_up, usable_index
 from langchain_tiered_memory.reports import DoctorReport, Problem, Progress, VerifyReport
 from langchain_tiered_memory.summaries.tree.fact_reading import read_what_waits

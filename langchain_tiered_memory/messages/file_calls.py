@@ -17,7 +17,7 @@ from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import folded, is_shell, looks_alone, touches_of_call
 from langchain_tiered_memory.messages.file_texts import changes_of, reading_of, shows_numbers, unsaid_of
 from langchain_tiered_memory.messages.message_text import text_of
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.text.readings import read_of
 
 if TYPE_CHECKING:

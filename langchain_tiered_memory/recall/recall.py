@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.message_text import notices_of
-from langchain_tiered_memory.messages.quoting import LEAST_TOKENS, pointer_to
+from langchain_tiered_memory.messages.showing import LEAST_TOKENS, pointer_to
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill, mended, offers_of, wording_of
 from langchain_tiered_memory.recall.finding import find
-from langchain_tiered_memory.recall.worth import judge
+from langchain_tiered_memory.recall.judgement import judge
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.rendering import Quoted, recall_block, sitting_header
 from langchain_tiered_memory.text.truncation import head_and_tail

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.messages.quoting import name_for_tools
+from langchain_tiered_memory.messages.showing import name_for_tools
 from langchain_tiered_memory.summaries.marks import TOOL_MARK, without_marks
 from langchain_tiered_memory.summaries.resolutions import short_of, whole_of
 from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint

@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, Functio
 from langchain_tiered_memory import memory_tools
 from langchain_tiered_memory.integrations.agent.reply import state_note
 from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
-from langchain_tiered_memory.messages.quoting import pointer_to
 from langchain_tiered_memory.messages.repair import make_valid
+from langchain_tiered_memory.messages.showing import pointer_to
 from langchain_tiered_memory.runs.file_list import files_block
 from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
 from langchain_tiered_memory.summaries.rendering import Quoted, pins_block, quote, recall_block, speaker_label

@@ -21,7 +21,7 @@ from langchain_tiered_memory.context.request import Request, read_inputs
 from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.models.window_budget import ModelProfile
 from langchain_tiered_memory.recall.finding import find
-from langchain_tiered_memory.recall.worth import judge
+from langchain_tiered_memory.recall.judgement import judge
 from langchain_tiered_memory.summaries.tree.store import Tree
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import as_bytes, entries_of, open_memory, quick_settings, ref_of, tool_turn

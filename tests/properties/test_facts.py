@@ -2,8 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.summaries.facts.listing import facts_list
+from langchain_tiered_memory.summaries.facts.selection import chosen_facts
 from langchain_tiered_memory.summaries.facts.supersession import superseded
-from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from langchain_tiered_memory.types.records import Fact
 from tests.fact_builders import facts_of, words
 

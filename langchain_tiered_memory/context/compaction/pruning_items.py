@@ -17,7 +17,7 @@ from langchain_tiered_memory.context.compaction.pruning import (
 )
 from langchain_tiered_memory.messages.content_blocks import compact_json, requested_calls
 from langchain_tiered_memory.messages.file_accesses import touches_of_call
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.settings import FileSettings
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.readings import READ_CHARS

@@ -18,7 +18,7 @@ from langchain_tiered_memory.context.view.rendered_view import RenderedView, see
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import CALL_TYPES, call_id_in, requested_calls
 from langchain_tiered_memory.messages.message_repairs import blocks_of, without_reasoning
-from langchain_tiered_memory.messages.quoting import pointer_to, with_shorter_calls
+from langchain_tiered_memory.messages.showing import pointer_to, with_shorter_calls
 from langchain_tiered_memory.summaries.rendering import notice_block
 from langchain_tiered_memory.text.fencing import plain_name
 from langchain_tiered_memory.text.truncation import shorten_message, water_level

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.messages.quoting import LEAST_TOKENS
+from langchain_tiered_memory.messages.showing import LEAST_TOKENS
 from langchain_tiered_memory.summaries.facts.listing import facts_list, standing_alone
 from langchain_tiered_memory.summaries.facts.reading import SPEAKERS
+from langchain_tiered_memory.summaries.facts.selection import chosen_facts, marks_what_lasts
 from langchain_tiered_memory.summaries.facts.signs import LASTING
-from langchain_tiered_memory.summaries.facts.worth import chosen_facts, marks_what_lasts
 from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.rendering import day, facts_block, item_text

@@ -20,7 +20,7 @@ from langchain_tiered_memory.context.view.rendered_view import RenderedView, see
 from langchain_tiered_memory.messages.file_calls import file_calls
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.messages.message_text import text_of
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.runs.file_list import accessed_files, files_block
 from langchain_tiered_memory.summaries.rendering import parts_block
 

@@ -20,7 +20,7 @@ from langchain_tiered_memory.context.view.fact_section import facts_of_view, lea
 from langchain_tiered_memory.context.view.file_retention import with_files
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view, words_shown
 from langchain_tiered_memory.messages.content_blocks import compacts
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.summaries.rendering import facts_block
 from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, Joint, Node
 

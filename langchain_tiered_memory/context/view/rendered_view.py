@@ -10,7 +10,7 @@ from langchain_tiered_memory.context.pieces import OVERHEAD_TOKENS, Piece, ours,
 from langchain_tiered_memory.context.required_messages import says_something
 from langchain_tiered_memory.context.view.repeated_reads import pointing, repeated_reads
 from langchain_tiered_memory.messages.message_text import notices_of
-from langchain_tiered_memory.messages.quoting import QUOTE_TOKENS, quotes_within
+from langchain_tiered_memory.messages.showing import QUOTE_TOKENS, quotes_within
 from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
 from langchain_tiered_memory.summaries.rendering import (
     facts_block,

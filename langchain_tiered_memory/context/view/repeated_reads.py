@@ -18,7 +18,7 @@ from langchain_tiered_memory.context.pieces import Piece, shown
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import may_be_same, reads_alone, touches_of_call
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
 from langchain_tiered_memory.text.readings import read_of
 from langchain_tiered_memory.transcript.outbox import write_if_possible

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import folded
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.text.truncation import most_fitting
 
 if TYPE_CHECKING:

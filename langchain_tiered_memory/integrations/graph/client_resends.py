@@ -22,7 +22,7 @@ from langchain_tiered_memory.messages.codec import encode
 from langchain_tiered_memory.messages.groups import overlap
 from langchain_tiered_memory.messages.ingest import redacted
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
-from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.sql.schema import WORKS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.statements import BRIEF_CHARS, points_back, read
+from langchain_tiered_memory.summaries.facts.clauses import BRIEF_CHARS, points_back, read
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day, speaker_of

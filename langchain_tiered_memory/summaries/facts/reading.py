@@ -20,9 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.message_text import is_loaded
-from langchain_tiered_memory.summaries.facts.frames import frame_of
-from langchain_tiered_memory.summaries.facts.signs import LEAST_WEIGHT
-from langchain_tiered_memory.summaries.facts.statements import (
+from langchain_tiered_memory.summaries.facts.clauses import (
     BRIEF_CHARS,
     Statement,
     is_ask,
@@ -32,6 +30,8 @@ from langchain_tiered_memory.summaries.facts.statements import (
     statement,
     trimmed,
 )
+from langchain_tiered_memory.summaries.facts.frames import frame_of
+from langchain_tiered_memory.summaries.facts.signs import LEAST_WEIGHT
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.readings import READ_CHARS

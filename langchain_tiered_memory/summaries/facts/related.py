@@ -12,8 +12,8 @@ from collections import Counter
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.facts.clauses import read
 from langchain_tiered_memory.summaries.facts.signs import IN_WORDS, SETTLING
-from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.text.lexicon import COMMON
 from langchain_tiered_memory.text.sentences import sentences
 from langchain_tiered_memory.text.terms import analyse

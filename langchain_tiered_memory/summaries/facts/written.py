@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries import marks
+from langchain_tiered_memory.summaries.facts.clauses import statement
 from langchain_tiered_memory.summaries.facts.reading import SPEAKERS, fact_stated
 from langchain_tiered_memory.summaries.facts.related import SAYS_NOT_WHAT
 from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
-from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
 from langchain_tiered_memory.summaries.resolutions import sentences_of
 from langchain_tiered_memory.summaries.writers.sections import lines_of

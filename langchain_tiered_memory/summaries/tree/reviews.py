@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries import marks
+from langchain_tiered_memory.summaries.facts.clauses import read
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.facts.reading import fact_id
 from langchain_tiered_memory.summaries.facts.related import SAME, alike
 from langchain_tiered_memory.summaries.facts.signs import PARTICULAR
-from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
 from langchain_tiered_memory.summaries.facts.written import MOST_UNMARKED, labelled
 from langchain_tiered_memory.summaries.prompts.building import WORDS_PER_TOKEN

@@ -18,8 +18,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.facts.clauses import read
 from langchain_tiered_memory.summaries.facts.signs import FILLER, PARTICULAR, TALK, weight_of
-from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.lexicon import COMMON, FUNCTION_WORDS

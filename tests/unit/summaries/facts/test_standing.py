@@ -1,8 +1,8 @@
 import pytest
 
+from langchain_tiered_memory.summaries.facts.clauses import points_back
 from langchain_tiered_memory.summaries.facts.listing import standing_alone
 from langchain_tiered_memory.summaries.facts.reading import read_facts
-from langchain_tiered_memory.summaries.facts.statements import points_back
 from tests.fact_builders import entry
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from langchain_tiered_memory.summaries.facts.statements import shortened
+from langchain_tiered_memory.summaries.facts.clauses import shortened
 from langchain_tiered_memory.summaries.facts.values import states_figure
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from langchain_tiered_memory.summaries.facts.listing import line_of
+from langchain_tiered_memory.summaries.facts.selection import chosen_facts
 from langchain_tiered_memory.summaries.facts.signs import LASTING
-from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements, stated_in
 from langchain_tiered_memory.summaries.marks import without_instead
 from langchain_tiered_memory.types.records import Entry

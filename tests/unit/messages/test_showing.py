@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import AIMessage
 
-from langchain_tiered_memory.messages.quoting import with_shorter_calls
+from langchain_tiered_memory.messages.showing import with_shorter_calls
 from langchain_tiered_memory.models.message_counting import estimated_tokens
 
 OLD = '\tconst logo = colour.bold.cyan("quay") +\n' * 6

@@ -6,11 +6,11 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.facts.clauses import is_order, read
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.listing import facts_list, headed, line_of
 from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS, SAYS_NOT_WHAT, form_of
 from langchain_tiered_memory.summaries.facts.signs import LASTING, among_its_like
-from langchain_tiered_memory.summaries.facts.statements import is_order, read
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.written import only_ends, stated_in
 from langchain_tiered_memory.summaries.rendering import day

@@ -8,13 +8,13 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.recall.finding import find
-from langchain_tiered_memory.recall.worth import judge
+from langchain_tiered_memory.recall.judgement import judge
 from tests.memory_builders import entries_of, open_memory, ref_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.recall.worth import Judged
+    from langchain_tiered_memory.recall.judgement import Judged
 
 IN_VIEW = 4
 """Messages at the end of each conversation here that its view shows."""

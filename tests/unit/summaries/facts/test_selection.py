@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from langchain_tiered_memory.summaries.facts.reading import read_facts
+from langchain_tiered_memory.summaries.facts.selection import chosen_facts
 from langchain_tiered_memory.summaries.facts.supersession import superseded
-from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from langchain_tiered_memory.summaries.facts.written import facts_written
 from tests.fact_builders import entry, facts_of, said, words
 
