@@ -67,7 +67,7 @@ def page() -> str:
     parts = [INTRODUCTION]
     for title, note, said in (
         ("Two people plan a walk", "Ten messages, level 1, half of their tokens.", list(WALK)),
-        ("An agent mends an export", "Ten messages with calls and results, level 1.", list(REPAIR)),
+        ("An agent repairs an export", "Ten messages with calls and results, level 1.", list(REPAIR)),
     ):
         job = _job([_message(number, *one) for number, one in enumerate(said)], level=1)
         parts.append(_shown(title, note, "\n".join(f"{who}: {text}" for who, text in said), _condensed(job)))
