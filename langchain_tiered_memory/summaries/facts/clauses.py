@@ -163,7 +163,9 @@ _LONG_FIGURE = re.compile(r"\d\d")
 _DIGIT = re.compile(r"\d")
 _FIGURE = re.compile(rf"(?:{NUMBER.pattern})(?: ?(?!(?:{_NO_UNIT})\b)[^\W\d_]{{1,20}}\b)?")
 """A figure with the word behind it: what it counts."""
-_CAPITALS = re.compile(r"[^\W\d_a-z][\w'\u2019-]*(?:\.(?=\w))?(?: [^\W\d_a-z][\w'\u2019-]*){0,3}")
+_CAPITAL = r"(?!I(?:['\u2019]\w{1,2})?(?![\w'\u2019-]))[^\W\d_a-z][\w'\u2019-]*"
+"""A word with a capital that is not "I", which is part of no name: "Now I'm"."""
+_CAPITALS = re.compile(rf"{_CAPITAL}(?:\.(?=\w))?(?: {_CAPITAL}){{0,3}}")
 _OWNED = re.compile(r" ([^\W\d_][\w-]{1,30})")
 _MOVED_TO = re.compile(r"\bmoved (?:to|in with) (?=[^\W\d_a-z])")
 _TELLS_WHOSE = frozenset({"to", "by", "with", "from"})

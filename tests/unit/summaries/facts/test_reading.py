@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langchain_tiered_memory.summaries.facts import clauses
 from langchain_tiered_memory.summaries.facts.reading import MAX_FACTS_PER_ENTRY, fact_id, is_quoted, read_facts
 from langchain_tiered_memory.types.records import Fact
 from tests.fact_builders import entry, facts_of, said
@@ -135,6 +136,14 @@ def test_who_somebody_is_is_read_and_a_common_word_before_a_name_is_no_name() ->
     assert not [one for one in read("I'm OK.", "Thanks Joanna!", "Last Friday I slept.") if " " in one.value]
     (found,) = read("Will Smith runs the harbour ferry.")
     assert found.value == "Will Smith"
+
+
+@pytest.mark.parametrize("opening", ["Now I'm", "Yesterday I", "Luckily I\u2019ve"])
+def test_i_behind_a_capital_is_no_name(opening: str) -> None:
+    clause = f"{opening} ordering sushi for the whole team"
+    assert not clauses.read(clause).named
+    assert "full name" not in clauses.read(clause).signs
+    assert [one[0] for one in clauses.read(f"{opening} with Anna Keller for the whole week").named] == ["Anna Keller"]
 
 
 def test_a_person_is_not_called_by_the_thing_that_was_spoken_of() -> None:
