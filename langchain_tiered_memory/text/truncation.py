@@ -16,7 +16,8 @@ _SEARCH_SHARE = 0.25  # how much of a piece may be given up for a nicer border
 _BORDERS = (re.compile(r"\n"), re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*"), re.compile(r"\s"))
 _STEPS = 12
 _CUT = "\u2026"
-"""Ends a text of which there is no room to say how much is missing: what just ends reads as if it were all."""
+"""Stands where hardly anything is missing, and ends a text of which there is no room to say how much is: what just ends
+reads as if it were all."""
 
 
 def head_and_tail(
@@ -27,7 +28,7 @@ def head_and_tail(
     pointer: str = "",
     line: str | None = None,
 ) -> str:
-    """`text` itself where it fits, else its head and tail around a line that says how much is missing.
+    """`text` itself where it fits, else its head and tail around a line that says how much is missing, or an ellipsis.
 
     Looks at no more than about eight characters a token of the budget from each end, so a text of 10 MB costs no more
     than a short one. Cuts at line breaks, else sentence ends, else spaces, where one is near.
@@ -53,9 +54,11 @@ def head_and_tail(
             return text
     low, high, best = 0, min(len(text), reach), ""
     how = f"; {pointer}" if pointer else ""
+    said = f"[... about {max(1, total - max_tokens):,} tokens left out{how} ...]" if line is None else line
+    if line is None and count(said) > total - max_tokens:
+        said = _CUT  # a line that is longer than what is missing would itself be what pushes more out
     for _ in range(_STEPS):
         middle = (low + high + 1) // 2
-        said = f"[... about {max(1, total - max_tokens):,} tokens left out{how} ...]" if line is None else line
         candidate = _around(text, middle, said)
         if count(candidate) <= max_tokens:
             low, best = middle, candidate

@@ -74,6 +74,20 @@ SKILL = "Base directory for this skill: /yard/skills/weighing\n\n# Weighing\n\nA
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_is_left_out_behind_the_last_request_is_told_right_behind_it(call_style: CallStyle) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [ASKED, AIMessage("Gladly.", id="yes")])
+        told(call_style, session.add_messages, [HumanMessage("Begin with the heaviest of them, please.", id="next")])
+        for number in range(60):
+            told(call_style, session.add_messages, looked_up(number))
+        messages = condensed(session, call_style).messages
+        place = next(at for at, one in enumerate(messages) if one.id == "next")
+        first = next(one.seq for one in session.entries() if one.id == messages[place + 2].id)
+        assert f"[left out here: messages 4-{first - 1}]" in messages[place + 1].text
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_what_says_nothing_alone_and_what_a_host_wrote_are_not_quoted_as_the_users_words(call_style: CallStyle) -> None:
     said = ["Paint the cranes of the south quay green.", "yes please", NOTE, SKILL, "The hooks are next."]
     with open_memory() as memory:

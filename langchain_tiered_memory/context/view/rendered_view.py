@@ -13,6 +13,7 @@ from langchain_tiered_memory.messages.message_text import notices_of
 from langchain_tiered_memory.messages.showing import QUOTE_TOKENS, quotes_within
 from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
 from langchain_tiered_memory.summaries.rendering import (
+    between_line,
     facts_block,
     follows_line,
     history_block,
@@ -213,10 +214,13 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
         for one, most in zip(led_by, rooms, strict=True)
     ]
     taken = sum(piece.tokens for piece in led if piece.entry in answered)
+    recent = _first_recent(plan, tail) if plan.items or plan.left_spans else None
     if plan.items or plan.left_spans or quoted or plan.tasks:
-        recent = _first_recent(plan, tail) if plan.items or plan.left_spans else None
         follows = follows_line(recent, led_by=led_by) if recent is not None else ""
         head.append(_history(inputs, plan, quoted, taken=taken, follows=follows))
+    if leads and recent is not None and recent.seq > queries[-1].seq + 1:
+        # Without it the calls that follow read as the first answer to the user's message.
+        led.append(ours(between_line(queries[-1], recent), part="history", counter=counter))
     if plan.facts:
         head.append(ours(facts_block(plan.facts, up_to=plan.border), part="facts", counter=counter))
     if plan.parts:

@@ -71,6 +71,14 @@ def test_nothing_is_cut_silently(text: str, max_tokens: int) -> None:
     assert shown in ("", text) or "\u2026" in shown or "tokens left out" in shown
 
 
+def test_where_hardly_anything_is_missing_no_line_takes_more_room_than_that() -> None:
+    tokens = estimated_tokens(LETTER)
+    shown = short(LETTER, tokens - 3)
+    assert "tokens left out" not in shown
+    assert "\n\u2026\n" in shown
+    assert estimated_tokens(shown) > tokens - 40
+
+
 def test_calls_ids_and_images_stay_whole() -> None:
     image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     thought = {"type": "thinking", "thinking": LETTER, "signature": "x"}
