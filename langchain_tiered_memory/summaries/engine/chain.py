@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, get_args
 
@@ -34,7 +35,8 @@ _TWICE = 2
 LEAST_PARTS = 2
 """Of a call for several: a single summary is asked for alone, which tells more of its form."""
 _AT_A_LOSS = 3
-"""Answers to calls for several in a row of which nothing could be used: the model is asked for one at a time then."""
+"""Answers to calls for several in a row of which nothing could be used: the model is asked for one at a time then,
+until it wrote as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +118,10 @@ class Chain:
     report: Report
     now: Callable[[], float]
     attempts: int
-    _unusable: dict[str, int] = field(default_factory=dict, init=False)
+    _unusable: Counter[str] = field(default_factory=Counter, init=False)
     """By model: its latest answers to calls for several of which nothing could be used."""
+    _alone: Counter[str] = field(default_factory=Counter, init=False)
+    """By model: how many summaries it has yet to write one at a time before it is asked for several again."""
 
     def first_of(
         self,
@@ -162,6 +166,8 @@ class Chain:
             if stands_in and tried.anybody:
                 why = tried.error()
                 condensed = replace(condensed, degraded=True, reason=why.reason, error=str(why))
+            if part is None:
+                self._alone[plugin.name] -= 1
             return condensed, plugin
         return self._stopgap(tried, job)
 
@@ -235,7 +241,7 @@ class Chain:
 
         What an answer that ended too soon lacks is asked for in another call; so is what could not be used, once, with
         the reason, where that is more than one part. After an answer of which nothing can be used, each is asked for
-        alone; a model that gives several of those in a row is asked for one at a time from then on.
+        alone; a model that gives several of those in a row is asked for one at a time, until it wrote as many.
 
         The jobs come lower levels first; `below` has of each those of its sources (by id) that are among the others, as
         places. `standing` is the last request of the session's agent, where it may be used.
@@ -287,7 +293,7 @@ class Chain:
                 continue  # what stands there already is by them
             if not isinstance(plugin, CondenserPlugin) or plugin.together is None:
                 break
-            if self._unusable.get(plugin.name, 0) >= _AT_A_LOSS:
+            if self._alone[plugin.name] > 0:
                 break
             found.append(plugin)
         return found
@@ -322,7 +328,8 @@ class Chain:
             usable = any(answer.text for answer in answers)
             became.well = usable  # of nothing usable each is asked for alone: that says whether it is at fault
         if len(parts) >= LEAST_PARTS:  # a single one tells nothing of calls for several
-            self._unusable[plugin.name] = 0 if usable else self._unusable.get(plugin.name, 0) + 1
+            in_a_row = self._unusable[plugin.name] = 0 if usable else self._unusable[plugin.name] + 1
+            self._alone[plugin.name] = in_a_row if in_a_row >= _AT_A_LOSS else 0
         return answers
 
 

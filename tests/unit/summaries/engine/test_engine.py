@@ -135,6 +135,23 @@ def together(one: CondensationEngine) -> list[Condensed | None]:
     return given
 
 
+def test_a_model_is_asked_for_several_again_once_it_wrote_as_many_alone_as_nothing_could_be_used_of() -> None:
+    model = ScriptedModel(answers=lambda prompt: "No." if "<part 2 " in str(prompt[-1].text) else GOOD)
+    one = engine(model)
+
+    def is_asked_for_several() -> bool:
+        before = model.calls
+        together(one)
+        return model.calls > before
+
+    assert [is_asked_for_several() for _ in range(4)] == [True, True, True, False]
+    for bad in (3, 4):
+        for _ in range(bad):
+            assert not is_asked_for_several()
+            run(one.condense(job()))
+        assert is_asked_for_several()
+
+
 def test_what_a_failed_model_took_is_told_where_the_next_one_is_held_back_by_the_bound() -> None:
     one = engine(broken(), answering(GOOD), max_calls_per_minute=1)
     with pytest.raises(CondensationError) as caught:
