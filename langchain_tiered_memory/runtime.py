@@ -15,7 +15,6 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.row_removal import Removal
 from langchain_tiered_memory.items.store import Items
 from langchain_tiered_memory.maintenance.inspection import Inspection
-from langchain_tiered_memory.maintenance.relations import Relations
 from langchain_tiered_memory.recall.indexing import IndexOutage
 from langchain_tiered_memory.recall.search import likeness
 from langchain_tiered_memory.recall.text_index import TextIndex
@@ -170,7 +169,6 @@ class SqlStore:
         self.removal = Removal(database)
         self.tombstones = Tombstones(database)
         self.inspection = Inspection(database)
-        self.relations = Relations(database)
         self.runs = Runs(database)
         self.checkpoints = Checkpoints(database)
         self.outcomes = Outcomes(database)

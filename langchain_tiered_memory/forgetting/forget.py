@@ -162,15 +162,9 @@ def resume_removals(runtime: Runtime) -> None:
         )
 
 
-def removal_problems(runtime: Runtime) -> list[Problem]:
-    """Removals that were begun and are not finished; the key without which nothing forgotten is known again."""
-    begun = runtime.store.removal.begun()
-    lost = Problem(
-        kind="lost_forgetting_key",
-        what="ltm_meta",
-        detail="the key of what was forgotten is gone or damaged, so it may come back: restore that row from a backup",
-    )
-    return ([] if runtime.store.database.forgetting_key else [lost]) + [
+def unfinished_removals(runtime: Runtime) -> list[Problem]:
+    """Removals that were begun and are not finished; `resume_removals` finishes them."""
+    return [
         Problem(
             kind="unfinished_removal",
             what=f"removal {one.key}",
@@ -180,7 +174,7 @@ def removal_problems(runtime: Runtime) -> list[Problem]:
                 else "traces of what was forgotten may still stand in files; doctor() tries again to erase them"
             ),
         )
-        for one in begun
+        for one in runtime.store.removal.begun()
     ]
 
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_tiered_memory.maintenance.inspection import index_rows
 from langchain_tiered_memory.maintenance.remedies import Discarding, fault
-from langchain_tiered_memory.messages.ingest import passage_drafts
+from langchain_tiered_memory.messages.ingest import derived_again, passage_drafts
 from langchain_tiered_memory.summaries.derived_checks import (
     Source,
     coverage_faults,
-    derived_again,
     entry_faults,
     source_of,
     summary_faults,
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
 
 Seen: TypeAlias = Callable[[int], None]
 """Told how many more messages were looked at."""
-_MENDED_BY_DISCARDING = frozenset(
-    {"wrong_coverage", "wrong_summary", "summary_changed", "sources_changed", "missing_parent", "wrong_state"}
-)
 
 
 @dataclass(slots=True)
@@ -89,11 +85,11 @@ def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) 
             _note_under(tally, summaries, summary.parent_id, summary)
     _end_coverages(tally, summaries)
     _examine_summaries(runtime, ref, kept, summaries, tally)
-    kept_totals = runtime.store.transcript.totals(ref)
+    kept_totals, counting = runtime.store.transcript.totals(ref), partial(inspection.mend_totals, ref)
     for name in ("entries", "tokens", "passages", "terms", "last_at"):
         if kept_totals and kept_totals[name] != getattr(tally, name):
             detail = f"{name}: {kept_totals[name]} kept, {getattr(tally, name)} counted"
-            tally.faults.append(fault("wrong_total", ref.session_id, detail))
+            tally.faults.append(fault("wrong_total", ref.session_id, detail, counting))
     tally.faults += _fact_faults(runtime, ref, summaries.values())
     return tally
 
@@ -113,7 +109,7 @@ def _examine_page(
         tally.terms += str(row["terms"]).count(" ") + 1
     own_mark = counter_mark(runtime.counter.fingerprint)
     for entry, mark in page:
-        again = derived_again(entry, counter=runtime.counter)
+        again = derived_again(entry.payload, counter=runtime.counter)
         # What agrees with our count is as good as ours.
         is_ours = again is None or mark == own_mark or again.draft.tokens == entry.tokens
         is_indexed = again is None or by_seq.get(entry.seq, []) == index_rows(ref, entry, again.passages)
@@ -141,12 +137,13 @@ def _examine_summaries(
 ) -> None:
     for summary, row in kept:
         again = partial(_write_summary_again, runtime, ref, summary)
-        found = tally.coverages[summary.id] + summary_faults(
+        broken = tally.coverages[summary.id] + summary_faults(
             summary,
             summaries=summaries,
             is_changed=digest_of_summary(summary.text) != row["text_digest"],
             has_moment=row["retry_at"] is not None,
         )
+        found = list(broken)
         if summary.state.finished:
             rows = runtime.store.inspection.passages_of(ref, summary_ids=[summary.id])
             drafts = passage_drafts(summary.text)
@@ -157,8 +154,7 @@ def _examine_summaries(
                 found.append(("wrong_count", f"{summary.tokens} tokens stored, {tokens} counted"))
             elif tokens != summary.tokens:
                 tally.recounts.append(partial(again, is_indexed=True))
-        is_broken = any(kind in _MENDED_BY_DISCARDING for kind, _ in found)
-        tally.faults += _faults(ref, summary, found, Discarding(summary.id) if is_broken else again)
+        tally.faults += _faults(ref, summary, found, Discarding(summary.id) if broken else again)
 
 
 def _faults(ref: SessionRef, owner: Entry | Summary, found: Iterable[tuple[str, str]], remedy: Remedy) -> list[Fault]:
@@ -168,7 +164,7 @@ def _faults(ref: SessionRef, owner: Entry | Summary, found: Iterable[tuple[str, 
 
 def _write_again(runtime: Runtime, ref: SessionRef, entry: Entry, *, is_indexed: bool = False) -> None:
     """Derive anew what follows from a message that is what it was; its index rows too, unless `is_indexed`."""
-    again = derived_again(entry, counter=runtime.counter)
+    again = derived_again(entry.payload, counter=runtime.counter)
     if again is not None and again.draft.digest == entry.digest:
         runtime.store.inspection.mend_entry(ref, entry.seq, again.draft)
         if not is_indexed:

@@ -1,4 +1,4 @@
-"""Reading everything, page by page, for `verify()`; and mending the text index, for `rebuild_index()`."""
+"""Reading everything, page by page, for `verify()`; and writing what mends it, for `doctor()` and `rebuild_index()`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, func, select, text, update
 
-from langchain_tiered_memory.errors import NotOurDatabaseError
+from langchain_tiered_memory.errors import DamagedRowError, NotOurDatabaseError, StorageError
 from langchain_tiered_memory.forgetting.row_removal import uproot
 from langchain_tiered_memory.sql import entry_rows
+from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, advance_epoch, insert_all, lock_every_session, lock_session
@@ -27,9 +28,11 @@ from langchain_tiered_memory.types.drafts import FileTouch, counter_mark
 from langchain_tiered_memory.types.records import Draft, Entry, PassageDraft, SessionRef, Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sqlalchemy import RowMapping
+    from sqlalchemy import Connection, Executable, RowMapping
+
+    from langchain_tiered_memory.maintenance.remedies import Fault
 
 _DERIVED = ("role", "name", "text", "tokens", "counter", "calls", "answers")
 """Columns of a message that follow from its payload."""
@@ -38,10 +41,31 @@ _DERIVED = ("role", "name", "text", "tokens", "counter", "calls", "answers")
 class Inspection(Room):
     """Looks at rows as they are; judges nothing."""
 
-    def entry_pages(self, ref: SessionRef) -> Iterator[list[Entry]]:
-        """A session's messages, a page at a time; damaged ones left out."""
-        for page in self.counted_pages(ref):
-            yield [entry for entry, _ in page]
+    def look(self, *checks: Callable[[Connection], Iterable[Fault]]) -> list[Fault]:
+        """What these checks find, in one state of the database."""
+        with self.database.read() as connection:
+            return [found for check in checks for found in check(connection)]
+
+    def change(self, changes: Sequence[Executable]) -> None:
+        """Change rows, together or not at all; what cannot be done leaves its fault, which is named again."""
+        try:
+            with self.database.write() as connection:
+                for one in changes:
+                    connection.execute(one)
+        except StorageError as error:  # another row has that key already
+            self.database.damage.note(DamagedRowError("a row", "", "key", f"cannot be mended: {error}"))
+
+    def seal(self, ref: SessionRef) -> None:
+        """Seal the messages of a session that have no seal: those from before seals, and those that lost theirs."""
+        mine = and_(entries.c.session_key == ref.key, entries.c.seal.is_(None))
+        with self.database.write() as connection:
+            session = lock_session(connection, ref.key)
+            if session is None:
+                return
+            for row in connection.execute(select(entries).where(mine)).mappings().all():
+                if not any(damage_in(entries, row)):
+                    sealed = {"seal": entry_rows.seal_of_row(session["digest"], row)}
+                    connection.execute(update(entries).where(mine, entries.c.seq == row["seq"]).values(sealed))
 
     def counted_pages(self, ref: SessionRef) -> Iterator[list[tuple[Entry, int | None]]]:
         """A session's messages, each with the mark of what counted it, a page at a time; damaged ones left out."""

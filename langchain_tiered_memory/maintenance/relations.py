@@ -1,20 +1,18 @@
 """Checks rows of different tables against each other, with the remedy where they disagree.
 
-`verify()` names what is found here, `doctor()` applies the remedies. Nothing here reads a message: what follows from a
-payload is checked in `summaries/derived_checks.py`. The digests in tombstones give nothing away: of these only their
-sessions and numbers are compared, and whether what is to be removed was left behind.
+Nothing here reads a message: what follows from a payload is checked in `summaries/derived_checks.py`. The digests in
+tombstones give nothing away: of these only their sessions and numbers are compared, and whether what is to be removed
+was left behind.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table, and_, func, insert, select, update
+from sqlalchemy import Connection, Table, func, insert, select
 
-from langchain_tiered_memory.errors import DamagedRowError, StorageError
 from langchain_tiered_memory.maintenance import derived_relations, message_relations
 from langchain_tiered_memory.maintenance.remedies import (
-    Discarding,
     Fault,
     Known,
     Remedy,
@@ -26,14 +24,12 @@ from langchain_tiered_memory.maintenance.remedies import (
 )
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import Columns, damage_in, key_of
-from langchain_tiered_memory.sql.entry_rows import seal_of_row
-from langchain_tiered_memory.sql.retrying import Room
-from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, lock_session
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
 from langchain_tiered_memory.sql.schema import digest_of, forgotten, forgotten_sessions, removals, sessions, unpacked
 from langchain_tiered_memory.transcript.tombstones import as_bytes, digest_of_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from langchain_tiered_memory.types.records import SessionRef
 
@@ -51,47 +47,6 @@ _CHECKS = (
     derived_relations.of_outcomes,
 )
 """What one session's rows say of each other, in the order in which it is told."""
-
-
-class Relations(Room):
-    """Looks at rows as the driver gives them; reads none of them as a record."""
-
-    def look(self, *checks: Callable[[Connection], Iterable[Fault]]) -> list[Fault]:
-        """What these checks find, in one state of the database."""
-        with self.database.read() as connection:
-            return [found for check in checks for found in check(connection)]
-
-    def mend(self, faults: Sequence[Fault], *, discard: Callable[[list[Any]], object]) -> None:
-        """Apply the remedies of these faults, each by itself: one that fails leaves its fault.
-
-        `discard` removes summaries, all at once, before anything else.
-        """
-        remedies = dict.fromkeys(one.remedy for one in faults)
-        if discarded := [one.summary_id for one in remedies if isinstance(one, Discarding)]:
-            discard(discarded)
-        for remedy in remedies:
-            if callable(remedy):
-                remedy()
-            elif remedy is not None and not isinstance(remedy, Discarding):
-                try:
-                    with self.database.write() as connection:
-                        for changed in remedy if isinstance(remedy, tuple) else (remedy,):
-                            connection.execute(changed)
-                except StorageError as error:  # another row has that key already: the fault stays, and is named again
-                    self.database.damage.note(DamagedRowError("a row", "", "key", f"cannot be mended: {error}"))
-
-    def seal(self, ref: SessionRef) -> None:
-        """Seal the messages of a session that have no seal: those from before seals, and those that lost theirs."""
-        entries = schema.entries
-        mine = and_(entries.c.session_key == ref.key, entries.c.seal.is_(None))
-        with self.database.write() as connection:
-            session = lock_session(connection, ref.key)
-            if session is None:
-                return
-            for row in connection.execute(select(entries).where(mine)).mappings().all():
-                if not any(damage_in(entries, row)):
-                    sealed = {"seal": seal_of_row(session["digest"], row)}
-                    connection.execute(update(entries).where(mine, entries.c.seq == row["seq"]).values(sealed))
 
 
 def misshapen(connection: Connection) -> Iterator[Fault]:
@@ -164,8 +119,10 @@ def of_removals(connection: Connection) -> Iterator[Fault]:
 
 
 def of_tombstones(connection: Connection, secret: bytes) -> Iterator[Fault]:
-    """Sessions and the tombstones of theirs; nothing without the key of the digests, which is named elsewhere."""
+    """Sessions and the tombstones of theirs; without the key of the digests that it is gone."""
     if not secret:
+        detail = "the key of what was forgotten is gone or damaged, so it may come back: restore that row from a backup"
+        yield fault("lost_forgetting_key", "ltm_meta", detail)
         return
     kept = {row["key"]: dict(row) for row in connection.execute(select(forgotten_sessions)).mappings()}
     last = select(forgotten.c.forgotten_session, func.max(forgotten.c.seq)).group_by(forgotten.c.forgotten_session)

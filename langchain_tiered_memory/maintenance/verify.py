@@ -6,6 +6,7 @@ with what they cover are removed; what they covered is summarised again in time.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.forgetting.forget import removal_problems, resume_removals
+from langchain_tiered_memory.forgetting.forget import resume_removals, unfinished_removals
 from langchain_tiered_memory.items.searching import embed_items
 from langchain_tiered_memory.maintenance import relations
-from langchain_tiered_memory.maintenance.examine import agreed, note_of_unread, seen_again
+from langchain_tiered_memory.maintenance.examine import Seen, agreed, note_of_unread, seen_again
 from langchain_tiered_memory.maintenance.message_relations import of_items
-from langchain_tiered_memory.maintenance.remedies import fault
+from langchain_tiered_memory.maintenance.remedies import Discarding, Fault, fault
 from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.recall.indexing import brought_up, usable_index
@@ -27,49 +28,111 @@ from langchain_tiered_memory.summaries.tree.fact_reading import read_what_waits
 from langchain_tiered_memory.types.drafts import TOUCHING_ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from langchain_tiered_memory.maintenance.remedies import Fault
     from langchain_tiered_memory.recall.chroma.index import ChromaIndex
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef
 
 _PAGE = 2000
-_ROUNDS = 4
-"""Of remedies: a key, then what hangs on it, then what is copied from that, and one to see that nothing is left."""
+_ROUNDS = 24
+"""Of remedies: four for each part (a key, what hangs on it, what is copied from that, what a later part brought up)."""
+
+
+def _parts(runtime: Runtime, counts: Counter[str], *, seen: Seen = lambda _: None) -> Iterator[list[Fault]]:
+    """All that is wrong, in the order in which one part stands on another; `counts` says how much there is.
+
+    So each is mended before the next one is looked at, and no more is taken for lost than is.
+    """
+    sessions = runtime.store.transcript.sessions
+    yield _general(runtime)
+    yield [one for ref in sessions() for one in _of_relations(runtime, ref)]
+    finishing = partial(resume_removals, runtime)
+    yield [Fault(problem, finishing) for problem in unfinished_removals(runtime)]
+    yield _of_text_index(runtime)
+    readings: list[Fault] = []
+    for ref in sessions():
+        tally = agreed(runtime, ref, seen=seen)
+        readings += tally.faults
+        counts += Counter(entries=tally.entries, summaries=tally.summaries, recounts=len(tally.recounts))
+    yield readings
+    yield _of_vectors(runtime, counts)
+
+
+def _general(runtime: Runtime) -> list[Fault]:
+    """Columns that hold what they cannot, and rows of nobody; looked at twice, as in `agreed`."""
+    store = runtime.store
+    damaged = store.inspection.damaged_database()
+    file = [fault("damaged_database", store.database.label, damaged)] if damaged is not None else []
+    look = partial(
+        store.inspection.look,
+        relations.misshapen,
+        relations.of_no_session,
+        relations.of_removals,
+        partial(relations.of_tombstones, secret=store.database.forgetting_key),
+        partial(relations.of_vectors, fingerprint=store.vector_queue.embedder()),
+        of_items,
+    )
+    return file + seen_again(look(), look)
+
+
+def _of_relations(runtime: Runtime, ref: SessionRef) -> list[Fault]:
+    """What a session's rows say of each other; looked at twice, as in `agreed`."""
+    look = partial(runtime.store.inspection.look, partial(relations.of_session, ref=ref))
+    return seen_again(look(), look)
+
+
+def _of_text_index(runtime: Runtime) -> list[Fault]:
+    """What the text index holds that its rows do not say, or lacks; and rows of it that nobody owns."""
+    inspection = runtime.store.inspection
+    orphans, damaged = inspection.orphan_passages(), inspection.damaged_text_index()
+    dropping = partial(inspection.drop_orphan_passages, orphans)
+    found = [fault("orphan_index_row", one, "its owner is gone", dropping) for one in orphans]
+    if damaged is None:
+        detail = "the full-text index does not hold what its rows say; rebuild_index() makes it anew"
+        return [*found, fault("damaged_text_index", "text index", detail, inspection.rebuild_text_index)]
+    detail = "the full-text index and its row differ"
+    return found + [fault("damaged_text_index", one, detail, inspection.rebuild_text_index) for one in damaged]
+
+
+def _of_vectors(runtime: Runtime, counts: Counter[str]) -> list[Fault]:
+    """What the vector index holds that SQL does not say, or lacks."""
+    queue = runtime.store.vector_queue
+    try:
+        index = usable_index(runtime)
+        if index is None:
+            return []
+        there = index.ids()
+        wanted = set(queue.settled(fingerprint=index.fingerprint))
+        waiting = set(queue.forgotten(limit=_PAGE))
+    except (IndexUnavailableError, EmbedderMismatchError) as error:
+        return [fault("vectors_unavailable", "Chroma", str(error))]
+    counts["vectors"] += len(there)
+    missing, extra = sorted(wanted - there), sorted(there - wanted - waiting)
+    queueing, removing = partial(queue.unsettle, missing), partial(index.remove, extra)
+    found = [fault("missing_vector", one, "SQL says it is in Chroma", queueing) for one in missing]
+    return found + [fault("extra_vector", one, "no passage in SQL has it", removing) for one in extra]
 
 
 def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
     """Look at everything, change nothing; `progress` is called after each page of messages."""
-    problems: list[Problem] = []
-    damaged = runtime.store.inspection.damaged_database()
-    if damaged is not None:
-        problems.append(Problem(kind="damaged_database", what=runtime.store.database.label, detail=damaged))
-    problems += [one.problem for one in general_faults(runtime)]
     sessions = runtime.store.transcript.sessions()
-    entries = summaries = other_counts = 0
+    counts = Counter[str]()
     seen = counted(progress, "check", runtime.store.inspection.entry_count())
-    for ref in sessions:
-        tally = agreed(runtime, ref, seen=seen)
-        problems += [one.problem for one in (*tally.faults, *faults_of(runtime, ref))]
-        entries, summaries = entries + tally.entries, summaries + tally.summaries
-        other_counts += len(tally.recounts)
-    problems += removal_problems(runtime)
-    vectors, index_faults = _index_faults(runtime)
-    problems += [one.problem for one in index_faults]
+    problems = dict.fromkeys(one.problem for part in _parts(runtime, counts, seen=seen) for one in part)
     passages = runtime.store.inspection.passage_count()
     pending = runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries)
     by_another = f"made by another counter than {runtime.counter.fingerprint}: rebuild_index() counts them anew"
     return VerifyReport(
         sessions=len(sessions),
-        entries=entries,
-        summaries=summaries,
+        entries=counts["entries"],
+        summaries=counts["summaries"],
         passages=passages,
-        vectors=vectors,
+        vectors=counts["vectors"],
         pending_vectors=pending,
-        problems=tuple(dict.fromkeys(problems)),
+        problems=tuple(problems),
         notes=(
-            *([f"{other_counts} counts were {by_another}"] if other_counts else []),
+            *([f"{counts['recounts']} counts were {by_another}"] if counts["recounts"] else []),
             *_note_of_vectors(runtime, pending=pending, passages=passages),
             *note_of_unread(runtime, sessions),
         ),
@@ -89,27 +152,6 @@ def counted(progress: Callable[[Progress], object] | None, step: str, total: int
     return tell
 
 
-def general_faults(runtime: Runtime) -> list[Fault]:
-    """Columns that hold what they cannot, and rows of nobody; looked at twice, as in `agreed`."""
-    store = runtime.store
-    look = partial(
-        store.relations.look,
-        relations.misshapen,
-        relations.of_no_session,
-        relations.of_removals,
-        partial(relations.of_tombstones, secret=store.database.forgetting_key),
-        partial(relations.of_vectors, fingerprint=store.vector_queue.embedder()),
-        of_items,
-    )
-    return seen_again(look(), look)
-
-
-def faults_of(runtime: Runtime, ref: SessionRef) -> list[Fault]:
-    """What a session's rows say of each other; looked at twice, as in `agreed`."""
-    look = partial(runtime.store.relations.look, partial(relations.of_session, ref=ref))
-    return seen_again(look(), look)
-
-
 def _note_of_vectors(runtime: Runtime, *, pending: int, passages: int) -> tuple[str, ...]:
     """A passage may wait for its vector: that is no fault. One that waits after `doctor()` is."""
     if not pending:
@@ -123,43 +165,21 @@ def _note_of_vectors(runtime: Runtime, *, pending: int, passages: int) -> tuple[
     return (f"{pending} of {passages} passages have no vector yet: flush() or doctor() embeds them",)
 
 
-def _index_faults(runtime: Runtime) -> tuple[int, list[Fault]]:
-    """How many vectors there are; what the indexes hold that their rows do not say, or lack."""
-    inspection = runtime.store.inspection
-    orphans, damaged = inspection.orphan_passages(), inspection.damaged_text_index()
-    dropping = partial(inspection.drop_orphan_passages, orphans)
-    found = [fault("orphan_index_row", one, "its owner is gone", dropping) for one in orphans]
-    if damaged is None:
-        detail = "the full-text index does not hold what its rows say; rebuild_index() makes it anew"
-        found.append(fault("damaged_text_index", "text index", detail, inspection.rebuild_text_index))
-    for one in damaged or ():
-        detail = "the full-text index and its row differ"
-        found.append(fault("damaged_text_index", one, detail, inspection.rebuild_text_index))
-    try:
-        index = usable_index(runtime)
-        if index is None:
-            return 0, found
-        there = index.ids()
-        wanted = set(runtime.store.vector_queue.settled(fingerprint=index.fingerprint))
-        waiting = set(runtime.store.vector_queue.forgotten(limit=_PAGE))
-    except (IndexUnavailableError, EmbedderMismatchError) as error:
-        return 0, [*found, fault("vectors_unavailable", "Chroma", str(error))]
-    missing, extra = sorted(wanted - there), sorted(there - wanted - waiting)
-    queueing = partial(runtime.store.vector_queue.unsettle, missing)
-    removing = partial(index.remove, extra)
-    found += [fault("missing_vector", one, "SQL says it is in Chroma", queueing) for one in missing]
-    found += [fault("extra_vector", one, "no passage in SQL has it", removing) for one in extra]
-    return len(there), found
-
-
 def rebuild_index(runtime: Runtime, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
     """Derive counts, index rows, the text index and every vector anew, and look again.
 
     A message that cannot be read is left as it is, and named in the report.
     """
-    _mend_faults(runtime)
-    _mend_rows(runtime, recount=True, seen=counted(progress, "rows", runtime.store.inspection.entry_count()))
-    runtime.store.inspection.rebuild_text_index()
+    inspection = runtime.store.inspection
+    _mend(runtime)
+    seen = counted(progress, "rows", inspection.entry_count())
+    for ref in runtime.store.transcript.sessions():
+        for count_anew in agreed(runtime, ref, seen=seen).recounts:
+            count_anew()
+        inspection.mend_totals(ref)
+        runtime.store.facts.unsettle(ref, None)
+        run(read_what_waits(runtime, ref))
+    inspection.rebuild_text_index()
     runtime.store.items.unsettle()
     embed_items(runtime)
     index = runtime.open_index()
@@ -210,18 +230,11 @@ def doctor(runtime: Runtime) -> DoctorReport:
     """Find what is wrong between transcript, summaries, text index and Chroma, mend that alone, say what was done."""
     before = verify(runtime)
     if before.problems:
-        _mend_faults(runtime)
-        resume_removals(runtime)
-        _mend_rows(runtime)
-        _mend_faults(runtime)  # a message that was read again may answer a call that seemed to wait
-        with suppress(IndexUnavailableError):  # told of by whoever asks it next
-            _mend(runtime, _index_faults(runtime)[1])
+        _mend(runtime)
+    for ref in runtime.store.transcript.sessions():
+        run(read_what_waits(runtime, ref))
+    if before.problems or before.pending_vectors:
         brought_up(runtime)
-    else:
-        for ref in runtime.store.transcript.sessions():
-            run(read_what_waits(runtime, ref))
-        if before.pending_vectors:
-            brought_up(runtime)
     after = verify(runtime)
     left = (*after.problems, *_still_missing(runtime, after))
     open_files = (  # they are the user's: only named
@@ -251,50 +264,51 @@ def _still_missing(runtime: Runtime, after: VerifyReport) -> tuple[Problem, ...]
     return (Problem(kind="vectors_missing", what="Chroma", detail=detail),)
 
 
-def _mend_faults(runtime: Runtime) -> None:
-    """Apply remedies until none is left to apply: one may bring to light what another mends."""
-    done: set[Problem] = set()
-    for _ in range(_ROUNDS):
-        faults: list[Fault] = general_faults(runtime)
-        for ref in runtime.store.transcript.sessions():
-            faults += faults_of(runtime, ref)
-        if all(one.remedy is None for one in faults):
-            break
-        _mend(runtime, faults)
-        done |= {one.problem for one in faults}
+def _mend(runtime: Runtime) -> None:
+    """Mend the first part in which something is wrong, and look again, until nothing is left that remedies change.
+
+    A summary goes only where nothing else in its part is to be mended: what it seems to differ from may be the damage.
+    """
+    tried: list[set[Problem]] = []
+    with suppress(IndexUnavailableError):  # told of by whoever asks it next
+        for _ in range(_ROUNDS):
+            of_parts = (
+                [one for one in part if one.remedy is not None and isinstance(one.remedy, Discarding) is goes]
+                for part in _parts(runtime, Counter())
+                for goes in (False, True)
+            )
+            faults = next((some for some in of_parts if some and {one.problem for one in some} not in tried), None)
+            if faults is None:
+                break
+            tried.append({one.problem for one in faults})
+            _apply(runtime, faults)
+    mended = set().union(*tried)
     for ref in runtime.store.transcript.sessions():
-        runtime.store.relations.seal(ref)
-        if any(problem.kind == "wrong_file_access" or problem.what.startswith("ltm_files/") for problem in done):
+        runtime.store.inspection.seal(ref)
+        if any(one.kind == "wrong_file_access" or one.what.startswith("ltm_files/") for one in mended):
             _mend_files(runtime, ref)
 
 
-def _mend(runtime: Runtime, faults: list[Fault]) -> None:
-    runtime.store.relations.mend(faults, discard=runtime.store.inspection.discard_summaries)
+def _apply(runtime: Runtime, faults: Iterable[Fault]) -> None:
+    """Apply the remedies of these faults, each by itself; summaries that go go all at once."""
+    remedies = dict.fromkeys(one.remedy for one in faults)
+    if discarded := [one.summary_id for one in remedies if isinstance(one, Discarding)]:
+        runtime.store.inspection.discard_summaries(discarded)
+    for remedy in remedies:
+        if callable(remedy):
+            remedy()
+        elif remedy is not None and not isinstance(remedy, Discarding):
+            runtime.store.inspection.change(remedy if isinstance(remedy, tuple) else (remedy,))
 
 
 def _mend_files(runtime: Runtime, ref: SessionRef) -> None:
     """Note anew which files the calls of a session's messages touch."""
     if not runtime.settings.files.enabled:
         return
-    pages = runtime.store.inspection.entry_pages(ref)
+    pages = runtime.store.inspection.counted_pages(ref)
     while page := next(pages, []):
-        for entry in page:
+        for entry, _ in page:
             message, damaged = message_or_stand_in(entry)
             if entry.role in TOUCHING_ROLES and damaged is None:
                 touches = touches_of(message, runtime.settings.files)
                 runtime.store.inspection.mend_touches(ref, entry, touches)
-
-
-def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int], None] = lambda _: None) -> None:
-    inspection = runtime.store.inspection
-    for ref in runtime.store.transcript.sessions():
-        tally = agreed(runtime, ref, seen=seen)
-        _mend(runtime, tally.faults)
-        for count_anew in tally.recounts if recount else ():
-            count_anew()
-        if recount:
-            runtime.store.facts.unsettle(ref, None)
-        run(read_what_waits(runtime, ref))
-    inspection.drop_orphan_passages(inspection.orphan_passages())
-    for ref in runtime.store.transcript.sessions():
-        inspection.mend_totals(ref)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.messages.codec import decode, encode, refuse_too_deep
+from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.messages.codec import decode, digest_of_payload, encode, refuse_too_deep
 from langchain_tiered_memory.messages.content_blocks import OPAQUE, compaction_in, compacts
 from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
@@ -117,6 +119,19 @@ def draft_of(
     touches = touches_of(message, files) if files is not None else ()
     passages = passage_drafts(text)
     return Incoming(draft=draft, passages=passages, touches=touches), problems
+
+
+def derived_again(payload: str, *, counter: TokenCounter) -> Incoming | None:
+    """What a stored message gives when it is read anew, without its place; `None` where it cannot be read."""
+    try:
+        message = decode(payload)
+        place: dict[str, Any] = {"message_id": message.id or "", "at": 0.0, "track": "", "kind": None, "task": None}
+        incoming, _ = draft_of(message, counter=counter, **place, as_given=False)
+        # Not of the message that was made again: a process that has not loaded the class of an artifact cannot.
+        digest = digest_of_payload(payload)
+    except UnknownMessageError:
+        return None
+    return replace(incoming, draft=replace(incoming.draft, digest=digest))
 
 
 def reported_by(message: BaseMessage) -> tuple[str, int] | None:

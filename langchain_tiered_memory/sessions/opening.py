@@ -9,10 +9,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_tiered_memory.errors import DamagedRowError, SettingsError, TieredMemoryError, UnknownMessageError
+from langchain_tiered_memory.errors import DamagedRowError, SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.messages.ingest import draft_of
+from langchain_tiered_memory.messages.ingest import derived_again
 from langchain_tiered_memory.models.chat_models import models_in, name_of
 from langchain_tiered_memory.models.embeddings import fingerprint_of, named_embeddings, resolve_embeddings
 from langchain_tiered_memory.models.message_counting import RememberedCounts
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.sql.encryption import KeySource
     from langchain_tiered_memory.summaries.writers.jobs import Condenser
-    from langchain_tiered_memory.types.records import Draft
 
 
 ChromaChoice = Any
@@ -114,7 +112,7 @@ def open_runtime(
         monotonic=time.monotonic,
     )
     store.database.damage.tell = partial(_tell_of_damage, runtime)
-    store.database.damage.reread = partial(_reread, runtime)
+    store.database.damage.reread = partial(derived_again, counter=counter)
     engine.attach(count_text=counter.count_text, clock=now, report=runtime.report)
     runtime.sections.attach(report=runtime.report, seconds=settings.condensation.plugin_seconds)
     if store.database.unwritable_because is not None:
@@ -270,22 +268,3 @@ def _tell_of_damage(runtime: Runtime, error: DamagedRowError) -> None:
     """Report a row that cannot be read, once for each opened memory."""
     if runtime.view_cache.first_time((error.table, error.row, error.column)):
         runtime.report(EventName.DAMAGED_ROW, str(error), table=error.table, row=error.row, column=error.column)
-
-
-def _reread(runtime: Runtime, payload: str) -> Draft | None:
-    """What a stored message gives when it is read anew; `None` where it cannot be."""
-    try:
-        message = decode(payload)
-    except UnknownMessageError:
-        return None
-    incoming, _ = draft_of(
-        message,
-        counter=runtime.counter,
-        message_id=message.id or "",
-        at=0.0,
-        track="",
-        kind=None,
-        task=None,
-        as_given=False,
-    )
-    return incoming.draft

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from langchain_tiered_memory.types.records import Draft
+    from langchain_tiered_memory.types.drafts import Incoming
 
 Row = TypeVar("Row")
 Record = TypeVar("Record")
@@ -30,7 +30,7 @@ class Damage:
 
     def __init__(self) -> None:
         self.tell: Callable[[DamagedRowError], None] = lambda _: None
-        self.reread: Callable[[str], Draft | None] = lambda _: None
+        self.reread: Callable[[str], Incoming | None] = lambda _: None
         self._noted = threading.local()
 
     def note(self, error: DamagedRowError) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import RowMapping
 
+    from langchain_tiered_memory.types.drafts import Incoming
     from langchain_tiered_memory.types.records import Draft
 
 
@@ -82,7 +83,7 @@ def entry_of(row: Iterable[Any]) -> Entry:
     )
 
 
-def entry_again(row: Iterable[Any], reread: Callable[[str], Draft | None]) -> Entry:
+def entry_again(row: Iterable[Any], reread: Callable[[str], Incoming | None]) -> Entry:
     """A row of `ENTRY_COLUMNS` whose derived columns are made again from its payload, as far as that can be read.
 
     Raises:
@@ -90,8 +91,8 @@ def entry_again(row: Iterable[Any], reread: Callable[[str], Draft | None]) -> En
     """
     values = dict(zip(_ENTRY_NAMES, row, strict=True))
     payload = values["payload"] = values["payload"] if isinstance(values["payload"], str) else ""
-    draft = reread(payload)
-    derived = entry_values(draft) if draft is not None else {}
+    again = reread(payload)
+    derived = entry_values(again.draft) if again is not None else {}
     if derived:
         values |= {name: derived[name] for name in ("role", "name", "text", "digest", "tokens", "calls")}
     else:

@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_tiered_memory.errors import UnknownMessageError
-from langchain_tiered_memory.messages.codec import decode, digest_of_payload
-from langchain_tiered_memory.messages.ingest import draft_of
 from langchain_tiered_memory.types.records import Entry, SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.types.drafts import Incoming
     from langchain_tiered_memory.types.records import Summary
-
-
-def derived_again(entry: Entry, *, counter: TokenCounter) -> Incoming | None:
-    """What the stored message gives when it is read anew; `None` when it cannot be read."""
-    try:
-        message = decode(entry.payload)
-        incoming, _ = draft_of(
-            message,
-            counter=counter,
-            message_id=entry.id,
-            at=entry.at,
-            track=entry.track,
-            kind=entry.kind,
-            task=entry.task,
-            as_given=False,
-        )
-        # Not of the message that was made again: a process that has not loaded the class of an artifact cannot.
-        digest = digest_of_payload(entry.payload)
-    except UnknownMessageError:
-        return None
-    return dataclasses.replace(incoming, draft=dataclasses.replace(incoming.draft, digest=digest))
 
 
 def entry_faults(entry: Entry, again: Incoming | None, *, is_indexed: bool, is_ours: bool) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ def latest(store: SqlStore, ref: SessionRef, **changes: object) -> list[tuple[st
 
 def orphan_touches(store: SqlStore, ref: SessionRef) -> list[str]:
     """Messages that are gone while the files that they touched are still noted."""
-    found = store.relations.look(partial(of_session, ref=ref))
+    found = store.inspection.look(partial(of_session, ref=ref))
     return [one.problem.what for one in found if one.problem.kind == "orphan_file_access"]
 
 

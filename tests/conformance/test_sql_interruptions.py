@@ -220,9 +220,9 @@ def test_a_long_read_whose_connection_breaks_on_the_way_goes_on_where_it_was(
     ref = session_with(pg, 7)
     for _ in range(3):
         pg.checkpoints.write(ref, checkpoint(), keep=5)
-    expected = [one.id for page in pg.inspection.entry_pages(ref) for one in page]
+    expected = [one.id for page in pg.inspection.counted_pages(ref) for one, _ in page]
     for read in (
-        lambda: [one.id for page in pg.inspection.entry_pages(ref) for one in page],
+        lambda: [one.id for page in pg.inspection.counted_pages(ref) for one, _ in page],
         lambda: [why for _, why in examined(pg, ref)],
     ):
         steps = itertools.count()

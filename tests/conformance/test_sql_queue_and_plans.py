@@ -169,9 +169,9 @@ def test_a_calibration_is_kept_by_model_and_counter(store: SqlStore) -> None:
 def test_the_inspection_reads_everything(store: SqlStore) -> None:
     ref = session_with(store, 1100)
     summary = summarised(store, ref, 1, 1, 2)
-    pages = list(store.inspection.entry_pages(ref))
+    pages = list(store.inspection.counted_pages(ref))
     assert [len(page) for page in pages] == [500, 500, 100]
-    assert [one.seq for page in pages for one in page] == list(range(1, 1101))
+    assert [one.seq for page in pages for one, _ in page] == list(range(1, 1101))
     assert store.transcript.sessions() == [ref]
     assert len(store.inspection.passages_of(ref, seqs=range(1, 1101))) == 1100
     assert [one["summary_id"] for one in store.inspection.passages_of(ref, summary_ids=[summary.id])] == [summary.id]

@@ -445,6 +445,20 @@ def test_garbage_in_a_column_is_named_in_no_raw_error_and_mended_at_once(
         session.search("harbour")
 
 
+@pytest.mark.parametrize("damage", ["text = 'something else'", "text = x'ff'", "role = 'tool'", "tokens = -7"])
+def test_damage_to_what_is_derived_from_a_message_costs_no_summary_of_it(tmp_path: Path, damage: str) -> None:
+    with open_memory(tmp_path / "memory.db", embeddings=None) as memory:
+        session = memory.session("s")
+        session.add_messages(conversation(12))
+        memory.flush()
+        before = [(one.id, one.text) for one in summaries_of(session)]
+        with store_of(memory).database.write() as connection:
+            connection.execute(text(f"UPDATE ltm_entries SET {damage} WHERE message_id = 'q1'"))
+        report = memory.doctor()
+        assert report.healthy, report.left
+        assert [(one.id, one.text) for one in summaries_of(session)] == before
+
+
 def test_damage_that_cannot_be_mended_keeps_no_other_from_being_named_and_mended(tmp_path: Path) -> None:
     with open_memory(tmp_path / "memory.db") as memory:
         memory.session("s").add_messages(conversation(12))
