@@ -46,7 +46,7 @@ _MISSING_FINISHED = "summaries that were missing are finished"
 
 
 def proposed(given: Inputs) -> Flow[Packing]:
-    """Measure a view, and make it smaller where that is due."""
+    """Measure a view, and make it smaller where it has to be."""
     runtime, ref = given.runtime, given.ref
     stored = runtime.store.transcript.kept_view(ref, given.name)
     plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
@@ -72,7 +72,7 @@ def proposed(given: Inputs) -> Flow[Packing]:
         return packing
     if whole and start.plan.held and packing.fits:
         held = replace(packing, kind=OutcomeKind.FAILED, reason=FailureReason.UNDONE)
-        return replace(held, need=replace(need, due_at=None))
+        return replace(held, need=replace(need, condensed_at=None))
     filled = filled_as_pays(given, start, percent=need.percent)
     return (yield from _made_smaller(replace(packing, inputs=filled, need=need)))
 

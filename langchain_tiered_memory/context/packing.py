@@ -25,7 +25,7 @@ class Need:
     """The threshold, in percent of the window; infinite for a bare budget, which is grown into to its end."""
     why: str = ""
     """A sentence with figures; empty where it has not."""
-    due_at: int | None = None
+    condensed_at: int | None = None
     """Billed tokens of the request from which on the view is made smaller; `None` where it stays as it is."""
 
 

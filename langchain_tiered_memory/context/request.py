@@ -132,7 +132,7 @@ class Inputs:
     fill: int | None = None
     """Raw tokens that a condensation may fill the view to with file work; `None`: as the settings' share says."""
     forced: bool = False
-    """Condense whether or not it is due, and wait for nobody: for a preview."""
+    """Condense whether or not the view is full, and wait for nobody: for a preview."""
     prepared: tuple[tuple[int, str], ...] = ()
     """The pruning plan of the danger zone: first `seq`s of groups, and why each would leave."""
 
@@ -198,7 +198,7 @@ class Inputs:
 
     @property
     def slides_only(self) -> bool:
-        """Whether no summary may take the place of messages: then the window slides as soon as a view is due."""
+        """Whether no summary may take the place of messages: then the window slides as soon as a view is full."""
         condensation, tree = self.settings.condensation, self.settings.tree
         summarises = condensation.automatic and tree.enabled
         return not summarises or condensation.strategies.primary == "truncation"

@@ -52,7 +52,7 @@ class IndexOutage:
             self._ask_at = now + self._pause
             return self._pause
 
-    def is_due(self, now: float) -> bool:
+    def asks_again(self, now: float) -> bool:
         """Whether it is to be asked again now, by who asks this: the next time is after twice the pause."""
         with self._lock:
             if self._ask_at is None or now < self._ask_at:
@@ -74,7 +74,7 @@ def is_left_alone(runtime: Runtime) -> bool:
     outage = runtime.index_outage
     if not outage.is_on:
         return False
-    if outage.is_due(runtime.monotonic()):
+    if outage.asks_again(runtime.monotonic()):
         threading.Thread(target=_ask, args=(runtime,), name="tiered-memory-index", daemon=True).start()
     return True
 

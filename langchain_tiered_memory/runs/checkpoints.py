@@ -433,7 +433,7 @@ def is_over_share(used_tokens: int, window_tokens: int, *, settings: CheckpointS
     return used_tokens > settings.window_share * window_tokens
 
 
-def due_reasons(
+def reasons_to_save(
     *,
     settings: CheckpointSettings,
     used_tokens: int = 0,
@@ -446,10 +446,10 @@ def due_reasons(
     operation: str | None = None,
     seconds_since_last: float | None = None,
 ) -> tuple[str, ...]:
-    """Why a checkpoint is due now; empty where none is.
+    """Why a checkpoint is to be saved now; empty where none is.
 
     Args:
-        settings: Shares, numbers and names; with `enabled` off nothing is ever due.
+        settings: Shares, numbers and names; with `enabled` off none ever is.
         used_tokens: Of the whole request, before anything is pruned.
         window_tokens: Of the model's window.
         zone: What the request's zone is.
@@ -460,7 +460,7 @@ def due_reasons(
         finished_task: The number of the task that was finished just now; `None` where none was.
         operation: What is about to be done.
         seconds_since_last: Since the newest checkpoint, else since the run's start. A clock that was set back makes it
-            negative: nothing is due then.
+            negative: no time has passed then.
     """
     if not settings.enabled:
         return ()
@@ -475,4 +475,4 @@ def due_reasons(
         "time_interval": seconds is not None and seconds_since_last is not None and seconds_since_last > seconds,
         zone.value: is_fuller and zone in _SAVING_ZONES,
     }
-    return tuple(reason for reason, is_due in found.items() if is_due)
+    return tuple(reason for reason, fires in found.items() if fires)

@@ -21,8 +21,8 @@ from langchain_tiered_memory.runs.checkpoints import (
     FINISHED_TASKS,
     checkpoint,
     checkpoint_infos,
-    due_reasons,
     read_checkpoint,
+    reasons_to_save,
     restore,
 )
 from langchain_tiered_memory.runs.file_list import accessed_files
@@ -272,7 +272,7 @@ class ViewVerbs(SessionCore):
         alone = self.core.scope is not None
         task, is_new = runtime.store.runs.finish_task(ref, task_id, runtime.now(), track=self.track, alone=alone)
         number = task.number if is_new else None
-        self._save_in_passing(due_reasons(settings=runtime.settings.checkpoints, finished_task=number))
+        self._save_in_passing(reasons_to_save(settings=runtime.settings.checkpoints, finished_task=number))
         self.core.wake()
         return task
 
@@ -289,7 +289,7 @@ class ViewVerbs(SessionCore):
         refuse_whole_session(core, "phase")
         runtime = core.checked
         before = runtime.store.runs.set_phase(core.made(), name, runtime.now())
-        reasons = due_reasons(settings=runtime.settings.checkpoints, phase_changed=before != name)
+        reasons = reasons_to_save(settings=runtime.settings.checkpoints, phase_changed=before != name)
         return self._save_in_passing(reasons, project=project)
 
     aphase = off_loop_twin(phase)
@@ -304,7 +304,7 @@ class ViewVerbs(SessionCore):
         Raises:
             StorageError: if the checkpoint cannot be written. Better not do the operation now.
         """
-        reasons = due_reasons(settings=self.core.checked.settings.checkpoints, operation=operation)
+        reasons = reasons_to_save(settings=self.core.checked.settings.checkpoints, operation=operation)
         return self._saved(reasons, project=project, alone=self.core.scope is not None) if reasons else None
 
     abefore = off_loop_twin(before)

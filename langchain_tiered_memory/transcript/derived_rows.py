@@ -156,16 +156,18 @@ def ancestors(connection: Connection, summary_ids: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def mark_ancestors_stale(connection: Connection, summary_ids: Sequence[str], *, now: float) -> None:
-    """Mark summaries and everything above them as made from an older text; due for a remake at once.
+def outdated(now: float) -> dict[str, Any]:
+    """The columns of a summary that was made from an older text; due for a remake at once.
 
-    `touched` says the same to whoever is making one at this moment: its text will be stale when it is committed.
+    `touched` says the same to whoever is making it at this moment: its text will be stale when it is committed.
     """
-    connection.execute(
-        update(summaries)
-        .where(summaries.c.id.in_(ancestors(connection, summary_ids)))
-        .values(stale=True, touched=True, retry_at=now)
-    )
+    return {"stale": True, "touched": True, "retry_at": now}
+
+
+def mark_ancestors_stale(connection: Connection, summary_ids: Sequence[str], *, now: float) -> None:
+    """Mark summaries and everything above them as made from an older text."""
+    above = summaries.c.id.in_(ancestors(connection, summary_ids))
+    connection.execute(update(summaries).where(above).values(outdated(now)))
 
 
 def read_again(connection: Connection, summary_id: str) -> None:

@@ -170,6 +170,6 @@ def test_waiting_accesses_keep_their_order_and_their_number() -> None:
     cache.put_back(ref, taken, moment=0.0)
     assert list(cache.take(1).items()) == [("b", Waiting(2, 3.0)), ("a", Waiting(3, 9.0))]
     assert not cache.waits(1)
-    _, is_due = cache.note(ref, "a", at=9.0, moment=0.0)
-    assert not is_due
-    assert cache.is_due(1, moment=LONGEST_WAIT_SECONDS)
+    _, waits_long = cache.note(ref, "a", at=9.0, moment=0.0)
+    assert not waits_long
+    assert cache.waits_long(1, moment=LONGEST_WAIT_SECONDS)

@@ -1,6 +1,6 @@
 """The one function that decides the view of a request, and writes down what it decided.
 
-It has the view measured and made smaller where that is due (`ladder`), saves a checkpoint where a trigger fires, and
+It has the view measured and made smaller where it is full (`ladder`), saves a checkpoint where a trigger fires, and
 swaps the view's plan together with its outcome, in one transaction.
 """
 
@@ -19,7 +19,7 @@ from langchain_tiered_memory.context.view_cache import ViewStanding
 from langchain_tiered_memory.errors import CondensationError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import ViewSnapshot
-from langchain_tiered_memory.runs.checkpoints import checkpoint, due_reasons, is_over_share
+from langchain_tiered_memory.runs.checkpoints import checkpoint, is_over_share, reasons_to_save
 from langchain_tiered_memory.summaries.tree.condense import want
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
 from langchain_tiered_memory.transcript.outbox import deliver, may_write, note_unwritten, write_if_possible
@@ -146,7 +146,7 @@ def _with_pruning_plan(packing: Packing, standing: ViewStanding) -> ViewStanding
 
 
 def _judged(packing: Packing) -> Packing:
-    """The packing with zone and size by which it is told of: as they are after what was due was done as intended.
+    """The packing with zone and size by which it is told of: as they are after it was made smaller as intended.
 
     A long history that a view is opened on is far over its room, and condensed: that is no news to anybody. Where
     nothing was condensed, where messages had to be cut, or it stayed too large, it is told as it was before.
@@ -199,7 +199,7 @@ def _checkpointed(packing: Packing, standing: ViewStanding) -> str | None:
     inputs, runtime, need = packing.inputs, packing.inputs.runtime, packing.need
 
     def reasons_since(since: float | None) -> tuple[str, ...]:
-        return due_reasons(
+        return reasons_to_save(
             settings=inputs.settings.checkpoints,
             used_tokens=need.used_tokens,
             window_tokens=inputs.window.tokens,

@@ -1,6 +1,6 @@
 """Whether a view has to become smaller, why, how full it is left, and what a model has to write for that.
 
-It is due past its threshold; where it is larger than its room; in the critical zone; where the provider's cache of it
+It has to past its threshold; where it is larger than its room; in the critical zone; where the provider's cache of it
 ran out anyway and it would have to be condensed soon; or where going on costs more a turn than condensing. The borders
 of the zones are those of the context-strategy design; a request that stands on a border belongs to the fuller zone.
 
@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.thresholds import due, percent_for
+from langchain_tiered_memory.context.compaction.thresholds import full_at, overfull, percent_for
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.packing import Need
 from langchain_tiered_memory.context.policy import filled_at_least, no_room_beside
@@ -127,14 +127,16 @@ def need_of(inputs: Inputs, start: RenderedView, *, used: int) -> Need:
         why = no_room_beside(inputs.policy.fixed, window.limit, ratio=inputs.ratio)
         return Need(used_tokens=used, zone=zone, percent=math.inf, why=why)
     percent = percent_for(inputs, used=used, zone=zone)
-    need = Need(used_tokens=used, zone=zone, percent=percent, due_at=_due_at(inputs, start, percent=percent))
+    need = Need(
+        used_tokens=used, zone=zone, percent=percent, condensed_at=_condensed_at(inputs, start, percent=percent)
+    )
     return replace(need, why=_why(inputs, start, need) or (PREVIEWED if inputs.forced else ""))
 
 
 def _why(inputs: Inputs, start: RenderedView, need: Need) -> str:
     window, settings, used = inputs.window, inputs.settings.condensation, need.used_tokens
     waits = settings.strategies.primary == "provider"
-    why = "" if waits else due(used, window, percent=need.percent)
+    why = "" if waits else overfull(used, window, percent=need.percent)
     if not why and start.tokens > inputs.room:
         why = f"the view takes {start.tokens:,} tokens, and {max(inputs.room, 0):,} are left for it"
     if why or waits:
@@ -145,8 +147,8 @@ def _why(inputs: Inputs, start: RenderedView, need: Need) -> str:
         return ""
     last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
     if cache_ran_out(last, now=inputs.runtime.now(), settings=settings):
-        why = early_due(used, window, percent=min(need.percent, 100.0))
-    return why or _cheaper_due(inputs, start, percent=need.percent)
+        why = early_full(used, window, percent=need.percent)
+    return why or _cheaper(inputs, start, percent=need.percent)
 
 
 def zone_of(used_tokens: int, limit_tokens: int, *, settings: GuardSettings) -> Zone:
@@ -180,23 +182,20 @@ def cache_ran_out(last_sent_at: float | None, *, now: float, settings: Condensat
     return lifetime is not None and last_sent_at is not None and now - last_sent_at >= lifetime
 
 
-def early_due(used_tokens: int, window: Window, *, percent: float) -> str:
-    """Why to condense a view before its threshold, given that the cache ran out: a sentence, or empty."""
-    early = percent * NUMBERS.early_share
-    # What is allowed can be reached before the threshold is: then it is what is waited for.
-    allowed = NUMBERS.early_share * window.allowed
-    if 100 * used_tokens / max(window.tokens, 1) < early and used_tokens < allowed:
+def early_full(used_tokens: int, window: Window, *, percent: float) -> str:
+    """Why to condense a view before it is full, given that the cache ran out: a sentence, or empty."""
+    soon = NUMBERS.early_share * full_at(window, percent=percent)
+    if used_tokens < soon:
         return ""
-    soon = math.ceil(min(early * window.tokens / 100, allowed))
     return (
-        f"the provider's cache ran out, and {used_tokens:,} tokens are past {soon:,}, "
+        f"the provider's cache ran out, and {used_tokens:,} tokens are past {math.ceil(soon):,}, "
         f"{NUMBERS.early_share:.0%} of where this view has to be condensed"
     )
 
 
-def _due_at(inputs: Inputs, start: RenderedView, *, percent: float) -> int:
+def _condensed_at(inputs: Inputs, start: RenderedView, *, percent: float) -> int:
     """Billed tokens of a request at which its view is made smaller, as far as figures say."""
-    limit = math.floor(min(inputs.window.allowed, inputs.window.tokens * percent / 100))
+    limit = math.floor(full_at(inputs.window, percent=percent))
     best = _best_size(inputs, start, percent=percent)
     return limit if best is None else min(limit, inputs.billed(best))
 
@@ -210,7 +209,7 @@ def filled_as_pays(inputs: Inputs, start: RenderedView, *, percent: float) -> In
     return replace(inputs, fill=fill_target(full=full, least=least, most=most, rates=rates, extra_share=extra))
 
 
-def _cheaper_due(inputs: Inputs, start: RenderedView, *, percent: float) -> str:
+def _cheaper(inputs: Inputs, start: RenderedView, *, percent: float) -> str:
     """Why a view is condensed though it fits: a sentence with figures, empty where it goes on growing."""
     best = _best_size(inputs, start, percent=percent)
     if best is None or start.tokens < best:
@@ -247,9 +246,7 @@ def does_not_pay(packing: Packing, found: RenderedView) -> bool:
 
 def _full(inputs: Inputs, *, percent: float) -> int:
     """Raw tokens at which the view has to be condensed, whatever asks for it first."""
-    if math.isinf(percent):
-        return max(inputs.room, 1)
-    return max(min(inputs.room, inputs.raw_room(math.floor(percent / 100 * inputs.window.tokens))), 1)
+    return max(min(inputs.room, inputs.raw_room(math.floor(full_at(inputs.window, percent=percent)))), 1)
 
 
 def _least_and_most(inputs: Inputs, full: int) -> tuple[int, int]:
@@ -271,11 +268,11 @@ def wished(packing: Packing) -> Wish | None:
 
     It is foreseen from the growth of the last turns: a history that is not near the end of its room needs nothing.
     """
-    inputs, shown, due_at = packing.inputs, packing.rendered, packing.need.due_at
+    inputs, shown, condensed_at = packing.inputs, packing.rendered, packing.need.condensed_at
     up_to = shown.plan.border
-    if due_at is not None:
-        left = min(due_at - packing.tokens, round((inputs.room - shown.tokens) * inputs.ratio))
-        if left <= _soon(shown.tail, inputs.ratio, limit=due_at):
+    if condensed_at is not None:
+        left = min(condensed_at - packing.tokens, round((inputs.room - shown.tokens) * inputs.ratio))
+        if left <= _soon(shown.tail, inputs.ratio, limit=condensed_at):
             grows_by = max(round(left / inputs.ratio), 0)
             up_to = max(up_to, standing_before(inputs, shown.tail, grows_by=grows_by))
     return Wish(track=inputs.track, up_to=up_to) if up_to else None

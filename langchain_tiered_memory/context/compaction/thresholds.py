@@ -56,7 +56,12 @@ def threshold_of(
     return percent, "; ".join(warnings)
 
 
-def due(used_tokens: int, window: Window, *, percent: float) -> str:
+def full_at(window: Window, *, percent: float) -> float:
+    """Billed tokens at which a view is full: at its threshold, or at all that the window allows where that is less."""
+    return min(window.allowed, window.tokens * percent / 100)
+
+
+def overfull(used_tokens: int, window: Window, *, percent: float) -> str:
     """Why a view has to be condensed: a sentence with figures, empty where it has not."""
     if used_tokens > window.allowed and window.source == "budget":
         return f"{used_tokens:,} tokens are more than the budget of {window.allowed:,}"

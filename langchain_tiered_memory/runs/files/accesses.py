@@ -92,12 +92,12 @@ class HotCache:
             files = self._waiting.setdefault(ref.key, _Session(ref, moment)).files
             before = files.pop(path, None)  # the last one opened stands last
             files[path] = Waiting((before.count if before is not None else 0) + 1, at)
-            return files[path].count, self._is_due(ref.key, moment, _UNTENDED * LONGEST_WAIT_SECONDS)
+            return files[path].count, self._waits_long(ref.key, moment, _UNTENDED * LONGEST_WAIT_SECONDS)
 
-    def is_due(self, key: int, *, moment: float) -> bool:
+    def waits_long(self, key: int, *, moment: float) -> bool:
         """Whether what waits for a session has waited long enough."""
         with self._lock:
-            return self._is_due(key, moment, LONGEST_WAIT_SECONDS)
+            return self._waits_long(key, moment, LONGEST_WAIT_SECONDS)
 
     def waits(self, key: int) -> bool:
         """Whether anything waits for a session."""
@@ -132,7 +132,7 @@ class HotCache:
             self._contents.clear()
             self._bytes = 0
 
-    def _is_due(self, key: int, moment: float, longest: float) -> bool:
+    def _waits_long(self, key: int, moment: float, longest: float) -> bool:
         waiting = self._waiting.get(key)
         if waiting is None:
             return False

@@ -127,7 +127,7 @@ def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionR
 def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) -> tuple[CollectionReport, ...]:
     """What is due by now: an alert with an early collection, a collection, less in the tiers, an optimisation."""
     rules, now = runtime.settings.tiers, runtime.now()
-    if runtime.store.kept_files.cache.is_due(ref.key, moment=runtime.monotonic()):
+    if runtime.store.kept_files.cache.waits_long(ref.key, moment=runtime.monotonic()):
         runtime.store.kept_files.settle(ref)
     times = runtime.store.kept_files.times(ref)
     utilisation = _utilisation(runtime, ref)
@@ -143,20 +143,20 @@ def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) 
             session_id=ref.session_id,
             utilisation=round(utilisation, 3),
         )
-    is_early = is_crowded and _is_due(times.collected_at, now, min(_EARLY_SECONDS, rules.collect_seconds))
-    if is_early or _is_due(times.collected_at, now, rules.collect_seconds):
+    is_early = is_crowded and _is_time(times.collected_at, now, min(_EARLY_SECONDS, rules.collect_seconds))
+    if is_early or _is_time(times.collected_at, now, rules.collect_seconds):
         reason = f"every {rules.collect_seconds:g} s" if not is_crowded else f"{utilisation:.0%} full"
         reports.append(collect(runtime, ref, reason=reason, roots=roots))
     _to_rest(runtime, ref)
     utilisation = _utilisation(runtime, ref)
-    is_time = _is_due(times.optimised_at, now, rules.optimise_seconds)
-    if is_time or (utilisation >= rules.optimise_share and _is_due(times.optimised_at, now, rules.collect_seconds)):
+    is_time = _is_time(times.optimised_at, now, rules.optimise_seconds)
+    if is_time or (utilisation >= rules.optimise_share and _is_time(times.optimised_at, now, rules.collect_seconds)):
         reason = f"every {rules.optimise_seconds:g} s" if is_time else f"{utilisation:.0%} full"
         reports.append(optimise(runtime, ref, reason=reason))
     return tuple(reports)
 
 
-def _is_due(last: float | None, now: float, seconds: float) -> bool:
+def _is_time(last: float | None, now: float, seconds: float) -> bool:
     """Whether it is time again; also where the clock was set back behind the last time."""
     return last is None or now - last >= seconds or now < last
 

@@ -205,8 +205,8 @@ def _opened_again(
     if content is None or kept.deleted:
         return None
     store.kept_files.returns.note(ref.key, at=now)
-    count, is_due = cache.note(ref, kept.path, at=now, moment=runtime.monotonic())
-    if is_due:
+    count, waits_long = cache.note(ref, kept.path, at=now, moment=runtime.monotonic())
+    if waits_long:
         store.kept_files.settle(ref)
     file = replace(kept, accessed_at=now, accesses=kept.accesses + count)
     return OpenedFile(file=file, content=content, state="unchanged", from_tier="hot")

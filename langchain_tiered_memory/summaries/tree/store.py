@@ -313,8 +313,7 @@ class Tree(TreeReads):
         }
         if verdict.verdict in REFUSED:
             wanted = or_(summaries.c.wanted, literal(verdict.by_model))
-            # Touched: whoever is writing it now has not read the verdict.
-            values |= {"stale": True, "touched": True, "retry_at": now, "wanted": and_(_BY_RULES, wanted)}
+            values |= derived_rows.outdated(now) | {"wanted": and_(_BY_RULES, wanted)}
         if owner is not None:
             values |= _leased(owner, now + lease_seconds)
         mine = and_(summaries.c.id == summary_id, summaries.c.session_key == ref.key, summaries.c.state.in_(FINISHED))
@@ -474,9 +473,7 @@ def _outdate_parent(
     """
     if parent_id is None:
         return
-    marks: dict[str, Any] = {"stale": True}
-    if parent_id not in follows:
-        marks |= {"touched": True, "retry_at": now}
+    marks: dict[str, Any] = {"stale": True} if parent_id in follows else derived_rows.outdated(now)
     if remake:
         marks["wanted"] = or_(summaries.c.wanted, ~_BY_RULES)
     connection.execute(update(summaries).where(summaries.c.id == parent_id).values(marks))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.runs.checkpoints import due_reasons, is_over_share
+from langchain_tiered_memory.runs.checkpoints import is_over_share, reasons_to_save
 from langchain_tiered_memory.settings import CheckpointSettings
 from langchain_tiered_memory.types.outcomes import ZONES, Zone
 
@@ -75,10 +75,10 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
 @pytest.mark.parametrize(
     ("settings", "given", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_a_checkpoint_is_due_for_exactly_these_reasons(
+def test_a_checkpoint_is_saved_for_exactly_these_reasons(
     settings: dict[str, Any], given: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
-    assert due_reasons(settings=CheckpointSettings(**settings), **given) == expected
+    assert reasons_to_save(settings=CheckpointSettings(**settings), **given) == expected
 
 
 @given(st.lists(st.integers(0, 1200), min_size=1, max_size=30))
@@ -86,7 +86,7 @@ def test_the_size_is_a_reason_once_for_each_crossing(sizes: list[int]) -> None:
     settings = CheckpointSettings(**NEVER)
     was_over, reasons = False, 0
     for used in sizes:
-        found = due_reasons(settings=settings, used_tokens=used, was_over_share=was_over, **WINDOW)
+        found = reasons_to_save(settings=settings, used_tokens=used, was_over_share=was_over, **WINDOW)
         reasons += "context_size" in found
         was_over = is_over_share(used, 1000, settings=settings)
     over = [size > 800 for size in sizes]
@@ -98,6 +98,6 @@ def test_danger_and_critical_are_reasons_once_until_they_are_left_downward(zones
     settings = CheckpointSettings(**NEVER)
     before = Zone.SAFE
     for zone in zones:
-        found = due_reasons(settings=settings, zone=zone, zone_before=before)
+        found = reasons_to_save(settings=settings, zone=zone, zone_before=before)
         assert bool(found) == (ZONES.index(zone) > ZONES.index(before) and zone in (Zone.DANGER, Zone.CRITICAL))
         before = zone

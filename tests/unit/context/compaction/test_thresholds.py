@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.compaction.thresholds import configured_percent, due, threshold_of
+from langchain_tiered_memory.context.compaction.thresholds import configured_percent, overfull, threshold_of
 from langchain_tiered_memory.settings import ThresholdSettings
 from langchain_tiered_memory.types.outcomes import ThresholdAdvice, Window
 
@@ -124,7 +124,7 @@ def test_the_threshold_is_valid_whatever_was_set_and_said(
 
 
 @pytest.mark.parametrize(
-    ("used", "percent", "is_due"),
+    ("used", "percent", "is_full"),
     [
         (7499, 75.0, False),
         (7500, 75.0, True),
@@ -134,16 +134,18 @@ def test_the_threshold_is_valid_whatever_was_set_and_said(
         (3329, 33.3, False),
     ],
 )
-def test_it_is_due_at_the_threshold_or_beyond_what_is_allowed(used: int, percent: float, *, is_due: bool) -> None:
-    assert bool(due(used, window(), percent=percent)) is is_due
+def test_it_is_full_at_the_threshold_or_beyond_what_is_allowed(used: int, percent: float, *, is_full: bool) -> None:
+    assert bool(overfull(used, window(), percent=percent)) is is_full
 
 
 def test_the_sentence_has_figures() -> None:
-    assert due(7600, window(), percent=75.0) == "7,600 tokens are 76.0 % of a window of 10,000; the threshold is 75 %"
-    assert "8,001 tokens are more than the 8,000 allowed" in due(8001, window(), percent=75.0)
+    assert (
+        overfull(7600, window(), percent=75.0) == "7,600 tokens are 76.0 % of a window of 10,000; the threshold is 75 %"
+    )
+    assert "8,001 tokens are more than the 8,000 allowed" in overfull(8001, window(), percent=75.0)
 
 
 @given(st.integers(0, 50_000), st.integers(0, 50_000), st.integers(1, 20_000), st.floats(5, 100))
-def test_what_is_due_stays_due_when_more_is_used(used: int, more: int, tokens: int, percent: float) -> None:
+def test_what_is_full_stays_full_when_more_is_used(used: int, more: int, tokens: int, percent: float) -> None:
     room = window(tokens, reserved=tokens // 10)
-    assert not due(used, room, percent=percent) or due(used + more, room, percent=percent)
+    assert not overfull(used, room, percent=percent) or overfull(used + more, room, percent=percent)
