@@ -109,7 +109,7 @@ def _pruned(packing: Packing) -> Packing:
     inputs, target = packing.inputs, packing.target
     if packing.rendered.tokens <= target:
         return packing
-    smaller, left = pruned_view(inputs, packing.rendered, target=min(target, inputs.room))
+    smaller, left = pruned_view(inputs, packing.rendered, target=target)
     return packing.stepped(smaller, "pruned", left, OutcomeKind.TRUNCATED)
 
 
@@ -120,7 +120,7 @@ def _slid(packing: Packing) -> Packing:
     if fits and not critical and inputs.slides_only and not _is_enough(packing):
         room = min(target, packing.rendered.tokens - 1)
     elif not fits or (critical and packing.kind is not OutcomeKind.CONDENSED and _prefers_window(packing)):
-        room = min(target, inputs.room) if fits else inputs.room
+        room = target if fits else inputs.room
     else:
         return packing
     smaller, left = slid_view(inputs, packing.rendered, room=room)

@@ -63,10 +63,10 @@ class Packing:
 
     @property
     def target(self) -> int:
-        """Raw tokens that the view may take after it was pruned."""
+        """Raw tokens that the view may take after it was pruned: within its room in any case."""
         window = self.inputs.window
         share = round(self.inputs.settings.guard.prune_to * window.limit)
-        return self.inputs.raw_room(min(share, window.allowed))
+        return min(self.inputs.raw_room(min(share, window.allowed)), self.inputs.room)
 
     @property
     def is_cut(self) -> bool:

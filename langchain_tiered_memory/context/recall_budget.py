@@ -68,8 +68,7 @@ def recall_budget_of(
     kept: RecallBudget | None = runtime.view_cache.recalled(ref.key, place, key)
     if kept is not None:
         return kept
-    filters = SearchFilters(tracks=(track,)) if track is not None else None
-    found = find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
+    found = _found(runtime, ref, last, track)
     stored = runtime.store.transcript.kept_view(ref, name)
     plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
     if plan is None:  # the newest messages are shown, or all where they fit
@@ -85,13 +84,17 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     if last is None or said.share is None:
         return said
     total = inputs.budget.max_tokens
-    filters = SearchFilters(tracks=(inputs.track,)) if inputs.alone else None
-    found = said.found or find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
+    found = said.found or _found(runtime, ref, last, inputs.request.only_track)
     given = _given(runtime, found, plan, last=last, total=total)
     if given.share is None or given.share <= said.share:
         return replace(said, found=found)
     runtime.view_cache.keep_recalled(ref.key, f"said:{inputs.name}", (ref.epoch, last.seq, total), given)
     return replace(given, found=found, is_late=True)
+
+
+def _found(runtime: Runtime, ref: SessionRef, last: Entry, track: str | None) -> Found:
+    filters = SearchFilters(tracks=(track,)) if track is not None else None
+    return find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
 
 
 def _hidden_by(plan: ViewPlan, found: Found, last: Entry) -> Callable[[int], bool]:

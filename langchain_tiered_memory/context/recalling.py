@@ -16,7 +16,7 @@ is condensed. What stands in it stays until the user speaks again, as recall doe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.layout import recall_position
 from langchain_tiered_memory.context.numbers import NUMBERS
@@ -36,9 +36,10 @@ from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from langchain_tiered_memory.context.packing import Packing
+    from langchain_tiered_memory.context.pieces import Part
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.types.contexts import Section
     from langchain_tiered_memory.types.records import Entry, LeftOut
@@ -126,8 +127,13 @@ def keep_standing(shown: Packing, recalled: Recalling) -> None:
     stays = inputs.says_it and inputs.recall_budget.stands
     if stays and recalled.piece is not None and inputs.required.last_user is not None and asks is not None:
         standing = (*standing, replace(recalled, before=asks.seq, standing=(), left_out=(), room=0))
-    key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
-    inputs.runtime.view_cache.keep_recalled(inputs.ref.key, f"standing:{inputs.name}", key, standing)
+    inputs.runtime.view_cache.keep_recalled(*_place_of_standing(shown), standing)
+
+
+def _place_of_standing(shown: Packing) -> tuple[int, str, Hashable]:
+    """Where what stands is kept: for as long as the view has this plan, and nothing was changed."""
+    inputs = shown.inputs
+    return inputs.ref.key, f"standing:{inputs.name}", (inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan)
 
 
 def _asking(shown: Packing) -> Entry | None:
@@ -141,10 +147,7 @@ def _still_standing(shown: Packing) -> tuple[Recalling, ...]:
     inputs, asked = shown.inputs, _asking(shown)
     if "minimal" in inputs.mode or not inputs.has_view:
         return ()
-    key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
-    kept: tuple[Recalling, ...] = (
-        inputs.runtime.view_cache.recalled(inputs.ref.key, f"standing:{inputs.name}", key) or ()
-    )
+    kept: tuple[Recalling, ...] = inputs.runtime.view_cache.recalled(*_place_of_standing(shown)) or ()
     earlier = tuple(one for one in kept if asked is None or one.before != asked.seq)
     stays = {piece.entry.seq for piece in shown.pieces if piece.entry is not None}
     return earlier if all(one.before in stays for one in earlier) else ()
@@ -176,14 +179,9 @@ def _block(
     if quotes and (len(quotes) < len(found.quotes) or len(summaries) < len(related)):
         at, expands = found.asked_at, inputs.expands
         text = recall_block(quotes, summaries=summaries, asked_at=at, expands=expands)
-    piece = ours(
-        "\n".join([*([text] if text else []), *texts]),
-        part="recall",
-        counter=inputs.counter,
-        quoted=tuple(one.entry for one in quotes if not one.passages),
-        passages=tuple(one.entry for one in quotes if one.passages),
-        summary_ids=tuple(one.id for one in summaries) if quotes else (),
-    )
+    text = "\n".join([*([text] if text else []), *texts])
+    ids = tuple(one.id for one in summaries) if quotes else ()
+    piece = _quoting(inputs, text, quotes, part="recall", summary_ids=ids)
     return replace(made, piece=piece, shows=frozenset((one.entry.seq, tuple(one.passages)) for one in quotes))
 
 
@@ -306,11 +304,9 @@ def _of_parent_by_worth(inputs: Inputs, parent: str, *, room: int) -> Iterable[Q
 
 
 def _as_sight(inputs: Inputs, quotes: list[Quoted], parent: str) -> Piece:
-    text = sight_block(quotes, parent=parent, expands=inputs.expands)
-    return ours(
-        text,
-        part="parent",
-        counter=inputs.counter,
-        quoted=tuple(one.entry for one in quotes if not one.passages),
-        passages=tuple(one.entry for one in quotes if one.passages),
-    )
+    return _quoting(inputs, sight_block(quotes, parent=parent, expands=inputs.expands), quotes, part="parent")
+
+
+def _quoting(inputs: Inputs, text: str, quotes: Sequence[Quoted], *, part: Part, **shows: Any) -> Piece:  # noqa: ANN401 - fields of `Piece`
+    whole, cut = (tuple(one.entry for one in quotes if bool(one.passages) is is_cut) for is_cut in (False, True))
+    return ours(text, part=part, counter=inputs.counter, quoted=whole, passages=cut, **shows)

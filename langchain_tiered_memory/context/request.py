@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.pieces import system_message
@@ -18,7 +17,7 @@ from langchain_tiered_memory.models.window_budget import budget_of
 from langchain_tiered_memory.types.records import SessionRef
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -77,6 +76,11 @@ class Request:
         """Whether the caller names what is looked up, in the place of the last user message."""
         return bool((self.query or "").strip())
 
+    @property
+    def only_track(self) -> str | None:
+        """The one track that is shown; `None` where all are."""
+        return self.track if self.alone else None
+
 
 @dataclass(slots=True, kw_only=True)
 class Library:
@@ -120,8 +124,6 @@ class Inputs:
     """What recall may take beside what the user said last."""
     sections: ChosenSections
     """What a user registered."""
-    resolve: Callable[..., ViewPolicy]
-    """Makes the policy for a `ratio` and what recall is `given`."""
     policy: ViewPolicy
     elsewhere: Hashable = None
     """How the user's other sessions stand, where a section tells of them: another one when what they say may not be
@@ -172,11 +174,6 @@ class Inputs:
         return self.request.track
 
     @property
-    def alone(self) -> bool:
-        """Whether other tracks are not shown."""
-        return self.request.alone
-
-    @property
     def profile(self) -> str | None:
         """Name of the model, or what the request calls its profile: it may have a threshold of its own."""
         return self.request.profile or self.request.model.name
@@ -224,9 +221,10 @@ class Inputs:
     def entries(
         self, *, limit: int, after: int | None = None, up_to: int | None = None, newest_first: bool = True
     ) -> list[Entry]:
-        """Messages of the track."""
-        read = self.runtime.store.transcript.entries
-        return read(self.ref, track=self.track, after=after, up_to=up_to, limit=limit, newest_first=newest_first)
+        """Messages of the track that are on this branch."""
+        read, most = self.runtime.store.transcript.entries, limit + len(self.off)
+        found = read(self.ref, track=self.track, after=after, up_to=up_to, limit=most, newest_first=newest_first)
+        return [entry for entry in found if entry.seq not in self.off][:limit]
 
     def summaries_with(self, summary_ids: Iterable[str]) -> dict[str, Summary]:
         """The summaries that were read, by id; with these, unless they are gone."""
@@ -245,13 +243,18 @@ class Inputs:
 
     def at(self, ratio: float) -> Inputs:
         """The same where a raw token is billed as `ratio`: all share one library."""
-        if ratio == self.ratio:
-            return self
-        return replace(self, ratio=ratio, policy=self.resolve(ratio=ratio, given=self.recall_budget))
+        return self if ratio == self.ratio else self._resolved(ratio=ratio, given=self.recall_budget)
 
     def with_recall(self, given: RecallBudget) -> Inputs:
         """The same with another room for recall."""
-        return replace(self, recall_budget=given, policy=self.resolve(ratio=self.ratio, given=given))
+        return self._resolved(ratio=self.ratio, given=given)
+
+    def _resolved(self, *, ratio: float, given: RecallBudget) -> Inputs:
+        most, fixed, mode, settings = self.budget.max_tokens, self.policy.fixed, self.mode, self.settings
+        policy = resolved(
+            most, fixed=fixed, ratio=ratio, mode=mode, settings=settings, given=given, sections=self.sections
+        )
+        return replace(self, ratio=ratio, recall_budget=given, policy=policy)
 
     def without_recall(self) -> Inputs:
         """The same with recall's room given to the view: a history that fits is shown whole. The rest is recall's."""
@@ -297,8 +300,7 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
     chosen, given = runtime.sections.chosen, RecallBudget()
     looks_up = request.query is None and "semantic_results" not in chosen.replaced
     if found is not None and looks_up and request.view not in ("recall", "minimal"):
-        track = request.track if request.alone else None
-        given = recall_budget_of(runtime, ref, name, required, total=budget.max_tokens, track=track)
+        given = recall_budget_of(runtime, ref, name, required, total=budget.max_tokens, track=request.only_track)
     crosses = request.user is not None and any(getattr(one, "crosses_sessions", False) for one in chosen.own)
     mode = read_mode(
         request,
@@ -307,7 +309,8 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
         last_seq=required.last_seq,
         asks=given.share is not None and given.stands,
     )
-    resolve = partial(resolved, budget.max_tokens, fixed=fixed, mode=mode, settings=runtime.settings, sections=chosen)
+    most, settings = budget.max_tokens, runtime.settings
+    policy = resolved(most, fixed=fixed, ratio=told.ratio, mode=mode, settings=settings, given=given, sections=chosen)
     return Inputs(
         runtime=runtime,
         ref=ref,
@@ -321,7 +324,6 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
         name=name,
         recall_budget=given,
         sections=chosen,
-        resolve=resolve,
-        policy=resolve(ratio=told.ratio, given=given),
+        policy=policy,
         elsewhere=runtime.store.across.stamp(str(request.user), besides=session_id) if crosses and found else None,
     )

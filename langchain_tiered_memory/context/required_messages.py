@@ -131,8 +131,7 @@ def answered_before(inputs: Inputs, tail_from: int, *, since: int) -> int:
     last = inputs.required.last_user
     if last is None or len(set(analyse(last.text))) > NUMBERS.brief_terms:
         return 0
-    before = inputs.entries(after=since, up_to=last.seq - 1, limit=len(inputs.off) + 1)
-    said = next((one for one in before if one.seq not in inputs.off), None)
+    said = next(iter(inputs.entries(after=since, up_to=last.seq - 1, limit=1)), None)
     is_text = said is not None and said.role == "assistant" and not said.calls and said.text.strip()
     return said.seq if said is not None and is_text and said.seq < tail_from else 0
 

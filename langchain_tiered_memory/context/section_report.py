@@ -91,7 +91,7 @@ def not_shown(packing: Packing) -> tuple[LeftOut, ...]:
         beside, gone = "no room beside what must be shown", packing.rendered.tail
         left += [LeftOut(what=one, reason=beside, tokens=tokens.get(one, 0)) for one in untold]
         left += [LeftOut(what=e.id, reason="not essential", tokens=e.tokens) for e in gone if e.seq not in shown]
-    if inputs.required.has_other_tracks and not inputs.alone:
+    if inputs.required.has_other_tracks and not inputs.request.alone:
         left.append(LeftOut(what="other tracks", reason="what no summary of this view stands for yet"))
     return tuple(left)
 

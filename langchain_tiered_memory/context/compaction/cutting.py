@@ -185,9 +185,7 @@ def minimal_pieces(inputs: Inputs, rendered: RenderedView | None, *, least_token
     store = inputs.runtime.store
     touched = store.files.latest(inputs.ref, track=inputs.track, limit=TOUCHED_FILES)
     touches = [one for one in touched if one.seq not in inputs.off]
-    tasks = store.runs.tasks(inputs.ref, newest_finished=0)
-    if inputs.alone:
-        tasks = [task for task in tasks if task.track == inputs.track]
+    tasks = store.runs.tasks(inputs.ref, newest_finished=0, track=inputs.request.only_track)
     current = store.runs.current_task(inputs.ref, inputs.track)
     essential = essentials(groups, tasks=tasks, current_task=current, touches=touches)
     chosen = {seq for seqs in essential.values() for seq in seqs} | _always_kept(inputs, groups, rendered)

@@ -141,8 +141,7 @@ def _with_pruning_plan(packing: Packing, standing: ViewStanding) -> ViewStanding
     of = (inputs.ref.epoch, rendered.plan.to_json())
     if standing.pruning_of == of:
         return standing
-    target = min(packing.target, inputs.room)
-    return replace(standing, pruning=pruning_plan(inputs, rendered, target=target), pruning_of=of)
+    return replace(standing, pruning=pruning_plan(inputs, rendered, target=packing.target), pruning_of=of)
 
 
 def _judged(packing: Packing) -> Packing:

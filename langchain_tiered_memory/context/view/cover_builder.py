@@ -63,7 +63,7 @@ class CoverParts:
     counts: Counter[str] = field(init=False)
     """How many of them each level-1 summary stands for, by id."""
     only_track: str | None = None
-    """The one track that is shown; `None` where all are."""
+    """The one track whose summaries may be shown; `None` where all may."""
     opened: dict[str, list[Choice]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class CoverParts:
         hidden = transcript.by_seq(inputs.ref, self.off) if self.off else ()
         self.counts = Counter(one.summary_id for one in hidden if one.summary_id is not None)
         # Summaries above level 1 merge tracks: where the session has one alone, they are its own.
-        if inputs.alone and set(transcript.tracks(inputs.ref)) != {inputs.track}:
+        if inputs.request.alone and set(transcript.tracks(inputs.ref)) != {inputs.track}:
             self.only_track = inputs.track
 
     def barred(self, summary: Summary) -> int:

@@ -79,7 +79,7 @@ def facts_of_view(
     found = runtime.store.facts.candidates(
         inputs.ref,
         up_to=border,
-        track=inputs.track if inputs.alone else None,
+        track=inputs.request.only_track,
         without=inputs.off,
         limit=_CANDIDATES_EACH * (most // _TOKENS_EACH + 1),
         alike=most // _SHORT_TOKENS + 1,

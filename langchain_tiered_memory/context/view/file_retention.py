@@ -150,7 +150,7 @@ def _naming_git(inputs: Inputs, rendered: RenderedView, *, since: int) -> list[E
     if not since:
         return []
     last = rendered.plan.tail_from - 1
-    read = [one for one in inputs.entries(after=since, up_to=last, limit=_BETWEEN) if one.seq not in inputs.off]
+    read = inputs.entries(after=since, up_to=last, limit=_BETWEEN)
     naming = {one.group for one in read if one.calls and "git " in one.payload}
     return [one for one in read if one.group in naming]
 

@@ -193,7 +193,7 @@ def _cover(inputs: Inputs, previous: ViewPlan | None, *, border: int, cap: int) 
         made = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
     elif inputs.settings.context.older == "selection":
         made = selected_cover(inputs, border=border, cap=cap)
-    elif previous is not None and previous.items and not previous.provisional and not inputs.off and not inputs.alone:
+    elif previous is not None and previous.items and not (previous.provisional or inputs.off or inputs.request.alone):
         made = grown_cover(inputs, previous, border=border, cap=cap)
     if made is None:
         made = whole_cover(inputs, border=border, cap=cap)
@@ -215,9 +215,7 @@ def _answered(inputs: Inputs) -> Answered | None:
     goal, asker = max(((one.seq, one.name) for one in asked), default=(0, None))
 
     def said(limit: int, *, up_to: int | None = None) -> list[Entry]:
-        most = limit + len(inputs.off)
-        read = inputs.entries(after=goal, up_to=up_to, limit=most, newest_first=up_to is not None)
-        return [one for one in read if one.seq not in inputs.off][:limit]
+        return inputs.entries(after=goal, up_to=up_to, limit=limit, newest_first=up_to is not None)
 
     first, most = said(_FIRST_STEPS), inputs.settings.context.keep_user_messages
     before = [one for user in inputs.required.users[-most:] for one in said(1, up_to=user.seq - 1)]
@@ -252,8 +250,6 @@ def _keep_from(inputs: Inputs) -> int:
     while True:
         page = inputs.entries(up_to=up_to, limit=_PAGE)
         for entry in page:
-            if entry.seq in inputs.off:
-                continue
             if messages is None:
                 tokens -= entry.tokens
             else:

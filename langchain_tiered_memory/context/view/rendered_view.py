@@ -150,9 +150,7 @@ def is_whole(inputs: Inputs, rendered: RenderedView) -> bool:
     first = rendered.recent_from
     if not rendered.tail or first <= rendered.plan.tail_from:
         return True
-    after, limit = rendered.plan.tail_from - 1, len(inputs.off) + 1
-    before = inputs.entries(after=after, up_to=first - 1, limit=limit, newest_first=False)
-    return all(entry.seq in inputs.off for entry in before)
+    return not inputs.entries(after=rendered.plan.tail_from - 1, up_to=first - 1, limit=1, newest_first=False)
 
 
 def count_earlier(inputs: Inputs, rendered: RenderedView) -> int:
