@@ -4,7 +4,8 @@ A person or a program may refuse a change that an agent asks for, and the host t
 own, often without marking the answer as an error. No wording tells such an answer, but its form does: a tool that
 changes files names in each answer the file that it changed, and one that prints lines numbers them; an answer that does
 not is none of that tool's. So an answer is held against the others of the same run. A tool whose answers never have
-that form is believed, and so is a shell, whose answers are whatever its programs print.
+that form is believed, and so is a shell, whose answers are whatever its programs print. A reading of a line that names
+the file itself, and no more, tells of the file and not what it says: that there is none, say.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class FileCall:
     """`None` where its answer has no form of its own: a shell's, or one that is neither a change nor a text."""
     has_form: bool
     """Whether its answer has the form that a tool gives to what it did."""
+    has_lines: bool
+    """Whether its answer is more than a line."""
 
     def texts(self) -> Iterator[tuple[int, Change | Reading | Unsaid]]:
         """What it put into files, made of them or showed of one, each with the message that has it."""
@@ -64,9 +67,16 @@ class FileCall:
         if self.reading is not None:
             yield self.answer_seq, self.reading
 
-    def writes(self) -> set[str]:
-        """The files that it was to change."""
-        return {touch.path for touch in self.touches if touch.operation == "write"}
+    @property
+    def is_strange(self) -> bool:
+        """Whether its answer is to be held against the others of its tool; lines of a file may have any form."""
+        is_text = self.reading is not None and self.has_lines
+        return self.kind is not None and not (self.has_form or is_text or self.refused)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it was to change a file."""
+        return any(touch.operation == "write" for touch in self.touches)
 
 
 def file_calls(groups: Sequence[Group], settings: FileSettings) -> list[FileCall]:
@@ -77,7 +87,7 @@ def file_calls(groups: Sequence[Group], settings: FileSettings) -> list[FileCall
     formal = {kind for kind, has_form in answers if has_form}
 
     def is_none_of_its_tools(call: FileCall) -> bool:
-        if call.kind not in formal or call.has_form:
+        if call.kind not in formal or not call.is_strange:
             return False
         alike = [has_form for kind, has_form in answers if kind[0] == call.kind[0]]
         return 2 * sum(alike) > len(alike)
@@ -85,13 +95,15 @@ def file_calls(groups: Sequence[Group], settings: FileSettings) -> list[FileCall
     return [replace(one, refused=True) if is_none_of_its_tools(one) else one for one in found]
 
 
-def refused_writes(calls: Iterable[FileCall]) -> set[tuple[int, str]]:
-    """Messages, each with a file that it was to change, where no call of the message did that."""
-    done: set[tuple[int, str]] = set()
-    refused: set[tuple[int, str]] = set()
+def refused_touches(calls: Iterable[FileCall]) -> set[tuple[int, str]]:
+    """Messages, each with a file that it was to read or change, where no call of the message did that."""
+    done: set[tuple[int, str, bool]] = set()
+    refused: set[tuple[int, str, bool]] = set()
     for call in calls:
-        (refused if call.refused else done).update((call.seq, path) for path in call.writes())
-    return refused - done
+        found = ((call.seq, touch.path, touch.operation == "write") for touch in call.touches)
+        (refused if call.refused else done).update(found)
+    looked = {(seq, path) for seq, path, _ in done}
+    return {(seq, path) for seq, path, writes in refused - done if writes or (seq, path) not in looked}
 
 
 def gone_files(calls: Iterable[FileCall]) -> list[tuple[int, str]]:
@@ -123,10 +135,16 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
             reading = reading_of(call, result, settings)
             written = [touch.path for touch in touches if touch.operation == "write"]
             kind: _Kind | None = None
-            has_form = False
-            if not is_shell(call, settings) and (written or reading is not None):
+            text = text_of(result)
+            has_lines, of_shell = "\n" in text.strip(), is_shell(call, settings)
+            has_form = _names(text, written) if written else reading is not None and shows_numbers(text)
+            if not of_shell and (written or (reading is not None and text)):
                 kind = "write" if written else "read", folded(call.name), any(change.old for change in changes)
-                has_form = _names(text_of(result), written) if written else shows_numbers(text_of(result))
+            refused = getattr(result, "status", "success") == "error"
+            if of_shell and not written:
+                refused = refused and not has_lines  # else the last of its commands failed, and another read
+            if reading is not None and reading.path in text:
+                refused = refused or not (has_lines or has_form)
             yield FileCall(
                 group=group.first_seq,
                 seq=entry.seq,
@@ -137,9 +155,10 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
                 changes=changes,
                 unsaid=unsaid,
                 reading=reading,
-                refused=getattr(result, "status", "success") == "error",
+                refused=refused,
                 kind=kind,
                 has_form=has_form,
+                has_lines=has_lines,
             )
 
 

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.file_accesses import is_at, same_names
-from langchain_tiered_memory.messages.file_calls import file_calls, gone_files, refused_writes
+from langchain_tiered_memory.messages.file_calls import file_calls, gone_files, refused_touches
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
 from langchain_tiered_memory.text.truncation import most_fitting
@@ -49,7 +49,7 @@ The rest of a longer list is read by its folders."""
 
 
 _LOOKED_AT = 300
-"""Latest names among which two of one file are looked for, and latest changes that are held against each other: a view
+"""Latest names among which two of one file are looked for, and latest calls that are held against each other: a view
 lists as many at most."""
 
 
@@ -58,13 +58,13 @@ def accessed_files(
 ) -> list[FileAccess]:
     """One access for each file that calls of a track touched, the latest first.
 
-    Messages in `off` do not count, nor does a change that was refused, nor a file that was moved away or removed since.
+    Messages in `off` do not count, nor does a call that came to nothing, nor a file that was moved or removed since.
     """
     store = runtime.store
-    seqs = store.files.changed_in(ref, track=track, limit=_LOOKED_AT)
-    changes = file_calls(as_groups(store.transcript.groups_of(ref, seqs)), runtime.settings.files) if seqs else ()
-    found = store.files.latest(ref, track=track, limit=max(limit, _LOOKED_AT) + len(off), but=refused_writes(changes))
-    gone = gone_files(changes)
+    seqs = store.files.worked_on(ref, track=track, limit=_LOOKED_AT)
+    calls = file_calls(as_groups(store.transcript.groups_of(ref, seqs)), runtime.settings.files) if seqs else ()
+    found = store.files.latest(ref, track=track, limit=max(limit, _LOOKED_AT) + len(off), but=refused_touches(calls))
+    gone = gone_files(calls)
     there = (one for one in found if not any(one.seq <= seq and is_at(one.path, path) for seq, path in gone))
     files = each_once(one for one in there if one.seq not in off)[:limit]
     turns = store.files.turns(ref, {_told(one) for one in files}, track=track)
@@ -77,12 +77,18 @@ def _told(access: FileAccess) -> int:
 
 
 def each_once(accesses: Iterable[FileAccess]) -> list[FileAccess]:
-    """Of the accesses to one file the latest, under its longest name; a change stays one, then a reading."""
+    """Of the accesses to one file the latest, under its longest name; a change stays one, then a reading.
+
+    What others lie in is a folder, and none of the files.
+    """
     ordered = sorted(accesses, key=lambda one: (-one.seq, -one.at, one.operation != "write", one.path))
     names = same_names({one.path for one in ordered})
+    known = "\n".join(["", *names, *names.values()])
     latest: dict[str, FileAccess] = {}
     for access in ordered:
         name = names[access.path]
+        if any(f"{before}{path}/" in known for path in (name, access.path) for before in ("\n", "/")):
+            continue
         newer = latest.setdefault(name, access)
         path = max(newer.path, access.path, key=len)
         change = min(newer, access, key=lambda one: _RANK[one.operation])

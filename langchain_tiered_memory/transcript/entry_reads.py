@@ -122,7 +122,7 @@ _WORKED_ON = (
 )
 """Numbers of a track's messages whose calls read or wrote a file, newest first."""
 _WORKED_ON_BEFORE = _WORKED_ON.where(files.c.seq < bindparam("before")).limit(bindparam("limit"))
-_CHANGED_IN = _WORKED_ON.where(files.c.operation == "write").limit(bindparam("limit"))
+_LAST_WORKED_ON = _WORKED_ON.limit(bindparam("limit"))
 
 
 def _part(number: int, query: Select[Any]) -> Select[Any]:
@@ -500,14 +500,9 @@ class Files(Room):
             later = list(connection.scalars(since.order_by(entries.c.seq)))
         return {seq: earlier + bisect_right(later, seq) for seq in seqs}
 
-    def worked_on(self, ref: SessionRef, *, track: str, before: int, limit: int) -> list[int]:
-        """`seq`s of the latest messages before a number whose calls read or wrote a file, newest first."""
+    def worked_on(self, ref: SessionRef, *, track: str, limit: int, before: int | None = None) -> list[int]:
+        """`seq`s of the latest messages, before a number or of all, whose calls read or wrote a file, newest first."""
+        query = _LAST_WORKED_ON if before is None else _WORKED_ON_BEFORE
         named = {"session": ref.key, "track": packed(track), "before": before, "limit": limit}
         with self.database.read() as connection:
-            return [seq for seq in connection.scalars(_WORKED_ON_BEFORE, named) if isinstance(seq, int)]
-
-    def changed_in(self, ref: SessionRef, *, track: str, limit: int) -> list[int]:
-        """`seq`s of the latest messages whose calls were to change a file, newest first."""
-        named = {"session": ref.key, "track": packed(track), "limit": limit}
-        with self.database.read() as connection:
-            return [seq for seq in connection.scalars(_CHANGED_IN, named) if isinstance(seq, int)]
+            return [seq for seq in connection.scalars(query, named) if isinstance(seq, int)]

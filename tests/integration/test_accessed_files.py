@@ -121,6 +121,41 @@ def test_a_change_that_was_refused_is_neither_listed_as_one_nor_shown_as_part_of
         assert "src/winch.py" not in files.text
 
 
+def test_a_file_that_was_not_there_is_none_that_was_read() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Look at the crane.")])
+        for number, path in enumerate(("src/crane.py", "src/crane.py", "src/hook.py")):
+            session.add_messages(used("Read", number, "     1\timport port\n     2\tport.open()", file_path=path))
+        session.add_messages(used("Read", 3, "File does not exist.", file_path="src/winch.py"))
+        session.add_messages(used("Read", 4, "Not now.", file_path="src/hook.py"))
+        session.add_messages(used("read_file", 5, "Error: File 'src/anchor.py' not found", file_path="src/anchor.py"))
+        failed = used("Grep", 6, "", path="src/rope.py") + used("read_file", 7, "is a folder", file_path="src/rope.py")
+        failed[-1].status = "error"
+        session.add_messages(failed)
+        touched = {one.path: (one.operation, one.seq) for one in session.accessed_files()}
+    assert touched == {"src/rope.py": ("search", 14), "src/crane.py": ("read", 4), "src/hook.py": ("read", 6)}
+
+
+def test_a_folder_is_none_of_the_files() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Look at the crane.", id="goal")])
+        for number in range(30):
+            path = f"/srv/port/src/part_{number % 6}/crane.py"
+            session.add_messages(used("edit_file", number, "a line of it\n" * 30, file_path=path))
+        session.add_messages(used("ls", 31, "crane.py", path="/srv/port/src/part_1/"))
+        session.add_messages(used("Grep", 32, "", path="src"))
+        session.add_messages(used("Glob", 33, "docs/guide.md", path="docs"))
+        session.add_messages(used("Grep", 34, "", path="Makefile"))
+        session.flush()
+        named = {one.path for one in session.accessed_files()}
+        assert named == {f"/srv/port/src/part_{part}/crane.py" for part in range(6)} | {"docs/guide.md", "Makefile"}
+        section = session.context("", max_tokens=2500).section("files")
+        assert section is not None
+        assert not {"docs", "src", "/srv/port/src/part_1"} & {line.split(" (")[0] for line in section.text.splitlines()}
+
+
 def test_a_summary_by_rules_tells_the_refusal_and_not_that_a_file_was_written() -> None:
     level = LevelSettings(messages=20, tokens=4000, strategy="detailed", target_ratio=0.5, max_tokens=400)
     with open_memory(settings=quick_settings(levels=(level, *small_levels()[1:]))) as memory:

@@ -62,7 +62,7 @@ _SHARE = 0.45
 corrected, 43 stood among them, for 620 tokens a call. With 0.3 37 did, for 430; with all of them 46, for 1,180."""
 _LEAST_TOKENS = 60
 """What they may take however short the messages are: about four of them."""
-_CHANGES_BESIDE = 100
+_WORK_BESIDE = 100
 """Messages: enough to tell how a tool answers."""
 LINE_TOKENS = 4
 """Of the number before one, and of its line break."""
@@ -234,7 +234,7 @@ def _entry_sources(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) 
     waiting = unfinished_calls(entries)
     calls = _calls_on_files(runtime, ref, entries)
     done = {one.call_id: one.does for one in calls if not one.refused}
-    refusals = {one.answer_seq for one in calls if one.refused and one.kind is not None and one.writes()}
+    refusals = {one.answer_seq for one in calls if one.refused and one.kind is not None and one.writes}
     return tuple(
         SourceText(
             id=entry.id,
@@ -255,11 +255,11 @@ def _entry_sources(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) 
 
 
 def _calls_on_files(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry]) -> list[FileCall]:
-    """The answered calls on files; a strange answer is held against the last changes of the session."""
+    """The answered calls on files; a strange answer is held against the last ones of the session."""
     groups = as_groups(entries)
     calls = file_calls(groups, runtime.settings.files)
-    if any(one.kind is not None and not one.has_form and not one.refused for one in calls):
-        seqs = runtime.store.files.changed_in(ref, track=entries[0].track, limit=_CHANGES_BESIDE)
+    if any(one.is_strange for one in calls):
+        seqs = runtime.store.files.worked_on(ref, track=entries[0].track, limit=_WORK_BESIDE)
         others = as_groups(runtime.store.transcript.groups_of(ref, seqs))
         everything = {group.first_seq: group for group in (*others, *groups)}
         calls = file_calls([everything[seq] for seq in sorted(everything)], runtime.settings.files)

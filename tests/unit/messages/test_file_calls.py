@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from langchain_tiered_memory.messages.file_accesses import touches_of_call
-from langchain_tiered_memory.messages.file_calls import file_calls, refused_writes
+from langchain_tiered_memory.messages.file_calls import file_calls, refused_touches
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.settings import FileSettings
 from tests.memory_builders import entries_of, open_memory
@@ -122,6 +122,38 @@ def test_a_tool_that_numbers_no_lines_shows_its_files() -> None:
     assert run.refused() == []
 
 
+@pytest.mark.parametrize(
+    "answer",
+    ["Error: File 'crane.py' not found", "cat: crane.py: Datei oder Verzeichnis nicht gefunden", "crane.py\uff1f\n"],
+)
+@pytest.mark.parametrize("tool", ["read_file", "bash"])
+def test_a_line_that_names_the_file_is_none_of_its_lines(tool: str, answer: str) -> None:
+    run = Run()
+    asked = {"command": "cat crane.py"} if tool == "bash" else {"file_path": "crane.py"}
+    run.call(tool, "def lift(load):\n    return load", **asked)
+    refused = run.call(tool, answer, **asked)
+    run.call(tool, "import hook", **asked)
+    run.call(tool, "     1\tcrane.py", **asked)
+    run.call(tool, "", **asked)
+    assert run.refused() == [refused]
+
+
+def test_what_a_tool_shows_otherwise_than_by_numbered_lines_was_read() -> None:
+    run = Run()
+    for number in range(4):
+        run.call("Read", NUMBERED, file_path=f"crane_{number}.py")
+    run.call("Read", "<cell>\nlift(3)\n</cell>", file_path="crane.ipynb")
+    run.call("Read", "", file_path="crane.png")
+    assert run.refused() == []
+
+
+def test_what_a_shell_printed_was_read_though_its_last_command_failed() -> None:
+    run = Run()
+    run.call("bash", "def lift(load): ...\n1 failed", "error", command="cat crane.py && pytest")
+    refused = run.call("bash", "exited with 1", "error", command="cat hook.py && pytest")
+    assert run.refused() == [refused]
+
+
 def test_a_file_that_another_call_of_the_message_changed_is_changed() -> None:
     run = Run()
     run.edit("Updated hook.py", path="hook.py")
@@ -137,7 +169,7 @@ def test_a_file_that_another_call_of_the_message_changed_is_changed() -> None:
         session = memory.session("s")
         session.add_messages(run.messages)
         groups = as_groups(entries_of(session))
-    assert refused_writes(file_calls(groups, SETTINGS)) == {(3, "port.py")}
+    assert refused_touches(file_calls(groups, SETTINGS)) == {(3, "port.py")}
 
 
 def test_what_a_group_did_is_read_once_and_anew_by_other_settings(monkeypatch: pytest.MonkeyPatch) -> None:

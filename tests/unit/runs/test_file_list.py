@@ -47,7 +47,8 @@ def test_nothing_is_shown_where_there_is_no_room() -> None:
 def test_files_are_grouped_with_the_changed_ahead_and_the_latest_first() -> None:
     text = block(
         [
-            access("src", 9, "list", "ls"),
+            access("src", 10, "list", "ls"),
+            access("docs/f.py", 9, "list", "ls"),
             access("src/a.py", 1, "write", "edit"),
             access("src/b.py", 3),
             access("src/c.py", 7),
@@ -65,7 +66,7 @@ def test_files_are_grouped_with_the_changed_ahead_and_the_latest_first() -> None
         "found:",
         "src/d.py (via grep, turn 2)",
         "listed:",
-        "src (via ls, turn 3)",
+        "docs/f.py (via ls, turn 3)",
     ]
 
 
