@@ -50,6 +50,11 @@ def role_of(message: BaseMessage) -> Role:
     return "other"
 
 
+def is_marked_error(result: Entry) -> bool:
+    """Whether a tool's result says itself that it is an error."""
+    return '"status":"error"' in result.payload
+
+
 def text_of(message: BaseMessage) -> str:
     """What a person would read in `message`, safe for every database. Never raises.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import requested_calls
+from langchain_tiered_memory.messages.message_text import is_marked_error
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.readings import READ_CHARS
 from langchain_tiered_memory.text.sentences import asks, sentences
@@ -43,12 +44,13 @@ REMEMBER = re.compile(
 """Wording by which somebody asks for something to be remembered; expects a sentence from `cues.lowered`."""
 
 _ERROR = re.compile(
-    r"^[ \t>|]*(?:traceback \(most recent call last\)|(?:[a-z_][\w.]*\.)?[A-Za-z_]\w*(?:Error|Exception)\b:?"
-    r"|(?:fatal|panic|error|fail(?:ed|ure)|e)(?:\[\w+\])?: |npm err!|error: |\*\*\* error|assertion failed"
-    r"|(?:[\w./-]+: )*(?:command not found|no such file or directory|permission denied)"
+    r"^[>|]?[ \t]?(?:traceback \(most recent call last\)|(?:[a-z_][\w.]*\.)?[A-Za-z_]\w*(?:Error|Exception)\b:?"
+    r"|(?:fatal|panic|error|fail(?:ed|ure)|e)(?:\[\w+\])?: |npm err!|<(?:tool_use_)?error>|\*\*\* error"
+    r"|assertion failed|(?:[^\n:]{1,80}: ){0,4}(?:command not found|no such file or directory|permission denied)"
     r"|(?:process |command )?(?:exited with|exit) (?:code|status):? [1-9]|(?:=+ )?\d+ failed\b)",
     re.IGNORECASE | re.MULTILINE,
 )
+"""A line that begins so; what stands further in is a line of some source, such as `error: null`."""
 _FIXED = re.compile(
     r"\b(?:(?:is|was|are|been|that|it|now|issue|problem|error|bug) (?:now )?(?:fixed|resolved|solved|gone)|(?:i"
     r"|we)(?:['\u2019]ve| have)? (?:just )?(?:fixed|solved|resolved)|that (?:fixed|solved|worked|did it)"
@@ -64,7 +66,6 @@ _FOR_BOTH = re.compile(
     r"|\u51b3\u5b9a|\u786e\u5b9a\u4f7f\u7528|\u6c7a\u5b9a|\u6c7a\u3081"
 )
 """Decisions that an assistant may speak of: those of everybody, or announced as one."""
-_STATUS_ERROR = '"status":"error"'
 
 
 def critical_groups(groups: Sequence[Group]) -> frozenset[int]:
@@ -106,18 +107,19 @@ def _unresolved(groups: Sequence[Group]) -> set[int]:
         tools = _tools_of(group) if any(entry.role == "tool" for entry in group.entries) else {}
         for entry in reversed(group.entries):
             tool = entry.name or tools.get(entry.answers or "", "")
-            if entry.role == "tool" and not _is_error(entry):
+            if entry.role == "tool" and not is_error(entry):
                 works.add(tool)
-            elif _is_error(entry) and not fixed and (entry.role != "tool" or tool not in works):
+            elif is_error(entry) and not fixed and (entry.role != "tool" or tool not in works):
                 found.add(group.first_seq)
             if entry.role in ("user", "assistant", "other") and _says_fixed(entry):
                 fixed = True
     return found
 
 
-def _is_error(entry: Entry) -> bool:
+def is_error(entry: Entry) -> bool:
+    """Whether a tool's result is an error, by its mark or by a line of it; or whether somebody pasted one."""
     if entry.role == "tool":
-        return _STATUS_ERROR in entry.payload[-200:] or _ERROR.search(_ends(entry.text, _EDGE_CHARS)) is not None
+        return is_marked_error(entry) or _ERROR.search(_ends(entry.text, _EDGE_CHARS)) is not None
     return (
         entry.role in ("user", "other")
         and "\n" in entry.text

@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from langchain_tiered_memory.context.compaction.pruning_items import FAILED_STATUS, calls_of_group
+from langchain_tiered_memory.context.compaction.pruning_items import calls_of_group
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.pieces import OVERHEAD_TOKENS
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.groups import as_groups
+from langchain_tiered_memory.messages.message_text import is_marked_error
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def masked_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple
     pointing = {piece.entry.seq for piece in rendered.masks if piece.entry is not None and piece.stands_in is not None}
     # Failed calls replace nothing.
     made = (call for group in groups for call in calls_of_group(group))
-    looks = {one.result.seq: one.exact for one in made if one.result and FAILED_STATUS not in one.result.payload}
+    looks = {one.result.seq: one.exact for one in made if one.result and not is_marked_error(one.result)}
     batch = masks(
         groups,
         unseen_from=seen,

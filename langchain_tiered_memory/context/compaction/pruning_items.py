@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from langchain_tiered_memory.messages.content_blocks import compact_json, reques
 from langchain_tiered_memory.messages.file_accesses import touches_of_call
 from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.settings import FileSettings
+from langchain_tiered_memory.summaries.critical_groups import is_error
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.readings import READ_CHARS
 
@@ -39,23 +39,7 @@ _COMMON_SHARE = 0.2
 _COMMON_LEAST = 10
 _MIN_NAME_CHARS = 4
 _MIN_REPEATED_TOKENS = 12
-_HEAD_CHARS = 300
-_TAIL_CHARS = 600
 _FILES = FileSettings(ignore=())
-_FAILED_HEAD = re.compile(
-    r"\s{0,40}+(?:<(?:tool_use_)?error>|\[?error\b|exception\b|fatal\b|exit code:? [1-9]|command (?:failed|not found)"
-    r"|traceback \(most|[\w.]{0,80}(?:error|exception)\b\s{0,40}?[:(\n]"
-    r"|[^\n]{1,120}: (?:command not found|no such file|permission denied))",
-    re.IGNORECASE,
-)
-_FAILED_TAIL = re.compile(
-    r"^traceback \(most recent call last\)|(?:exited with|exit|return) (?:code|status):? [1-9]\d{0,2}\W{0,80}\Z",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-FAILED_STATUS = '"status":"error"'
-"""In the payload of a tool's result that says itself that it is an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +77,6 @@ class GroupReading:
     referenced_recently: bool = False
 
 
-def failed_result(entry: Entry) -> bool:
-    """Whether a tool's result is an error: by its status, or by how its text begins or ends."""
-    if FAILED_STATUS in entry.payload:
-        return True
-    return bool(_FAILED_HEAD.match(entry.text[:_HEAD_CHARS]) or _FAILED_TAIL.search(entry.text[-_TAIL_CHARS:]))
-
-
 def calls_of_group(group: Group) -> Iterator[CallReading]:
     """The calls that a group makes, in order."""
     results = {entry.answers: entry for entry in group.entries if entry.answers is not None}
@@ -112,7 +89,7 @@ def calls_of_group(group: Group) -> Iterator[CallReading]:
                 subjects=_subjects(call, [path for path, _ in paths]),
                 paths=paths,
                 result=result,
-                failed=result is not None and failed_result(result),
+                failed=result is not None and is_error(result),
             )
 
 
@@ -152,7 +129,7 @@ def _says_error(group: Group) -> bool:
     """Whether a message is called an error by whoever stored it, or is the bad result of a call that is not there."""
     if any(named_kind(entry.kind) == "error" for entry in group.entries):
         return True
-    return group.entries[0].role == "tool" and failed_result(group.entries[0])
+    return group.entries[0].role == "tool" and is_error(group.entries[0])
 
 
 def _names(group: Group, paths: frozenset[str]) -> frozenset[str]:

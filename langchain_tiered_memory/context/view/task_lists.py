@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import folded
+from langchain_tiered_memory.messages.message_text import is_marked_error
 from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.text.truncation import most_fitting
 
@@ -96,7 +97,7 @@ def _changes(tail: Sequence[Entry]) -> Iterator[_Change]:
     heads = {call: entry for entry in tail for call in entry.calls}
     for result in tail:
         head = heads.get(result.answers or "")
-        is_short = len(result.text) <= _RESULT_CHARS and '"status":"error"' not in result.payload
+        is_short = len(result.text) <= _RESULT_CHARS and not is_marked_error(result)
         if head is None or not is_short or (result.name and not _is_of_tasks(result.name)):
             continue
         for call in requested_calls(message_or_stand_in(head)[0]):

@@ -192,7 +192,7 @@ def test_the_latest_open_error_is_always_kept_and_a_resolved_one_always_pruned()
         ("ValueError: bad", "success"),
         ("<tool_use_error>String not found</tool_use_error>", "success"),
         ("3 tests run\nCommand exited with code 2", "success"),
-        ("bash: foo: command not found", "success"),
+        ("/bin/bash: line 3: foo: command not found", "success"),
         ("anything", "error"),
     ],
 )
@@ -201,7 +201,10 @@ def test_errors_are_known_by_status_or_by_how_they_begin_and_end(result: str, st
     assert story.rows()[1] == (1, "critical_error_context")
 
 
-@pytest.mark.parametrize("result", ["0 errors, all fine", "def on_error(): ...", "class ErrorPage:\n  pass"])
+@pytest.mark.parametrize(
+    "result",
+    ["0 errors, all fine", "def on_error(): ...", "class ErrorPage:\n  pass", "{\n  error: null,\n  isError: false\n}"],
+)
 def test_talk_of_errors_is_no_error(result: str) -> None:
     assert Story().user("Fix it.").call("bash", result, command="foo").rows()[1] == (2, "recent_task_history")
 
