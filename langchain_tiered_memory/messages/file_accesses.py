@@ -35,9 +35,8 @@ Fate: TypeAlias = Literal["edited", "anew", "gone"]
 """What becomes of the lines of a file: some are others, all are, or there is no such file any more."""
 ANY_FILE = ""
 """The path of what a command may have changed that names no file: another state of the whole project."""
-_Use: TypeAlias = "tuple[str, FileOperation, Fate | None, str]"
-"""How a command names a file, what it does with it, what becomes of its lines, where that is known, and the file or
-folder that it has become, for a copy or what was moved; else empty."""
+_Use: TypeAlias = "tuple[str, FileOperation, Fate | None]"
+"""How a command names a file, what it does with it, and what becomes of its lines, where that is known."""
 
 _SHELL_TOOLS = word_set(
     "bash sh zsh shell terminal exec execute localshell shellcommand execcommand execbash executebash executecommand "
@@ -273,18 +272,13 @@ def folded(name: str) -> str:
     return _SEPARATORS.sub("", name.lower())
 
 
-def fates_of_call(call: RequestedCall, settings: FileSettings) -> tuple[tuple[str, Fate, str], ...]:
-    """What a call of a shell makes of the lines of the files that it changes; nothing of a tool for files.
-
-    Each file with its fate, and the one whose lines it has from then on, where it was copied or moved from there.
-    """
+def fates_of_call(call: RequestedCall, settings: FileSettings) -> tuple[tuple[str, Fate], ...]:
+    """What a call of a shell makes of the lines of the files that it changes; nothing of a tool for files."""
     if not is_shell(call, settings) or not names_shell(call.name):
         return ()
     found = (one for command in _commands(call) for one in fates_in_command(command))
     return tuple(
-        (path, fate, plain_path(source) or "")
-        for written, fate, source in found
-        if (path := plain_path(written) if written else ANY_FILE) is not None
+        (path, fate) for written, fate in found if (path := plain_path(written) if written else ANY_FILE) is not None
     )
 
 
@@ -378,21 +372,17 @@ _STAGED = frozenset({"-S", "--staged"})
 _TAKES_VALUE = {
     "git": frozenset({"-C", "-c"}),
     "restore": frozenset({"-s", "--source"}),
-    "head": frozenset({"-n", "-c"}),
-    "tail": frozenset({"-n", "-c"}),
-    "diff": frozenset({"-U", "-C", "-W"}),
     "bat": frozenset({"-l", "-r"}),
     "grep": frozenset({"-e", "-f", "-m", "-A", "-B", "-C"}),
     "rg": frozenset({"-e", "-f", "-m", "-A", "-B", "-C", "-g", "-t", "-T", "--glob", "--type", "-d"}),
     "sed": frozenset({"-e", "-f", "-l"}),
     "awk": frozenset({"-F", "-v", "-f"}),
-    "tree": frozenset({"-L", "-I", "-P"}),
+    "tree": frozenset({"-I", "-P"}),
     "truncate": frozenset({"-s"}),
 }
-"""Options whose next word is no file."""
+"""Options whose next word is no file; where all words are files, a number is none anyway."""
 _PATTERN_OPTIONS = frozenset({"-e", "-f", "--regexp", "--expression", "--file"})
 """With one of these, the first word is a file already."""
-_MAX_OPERAND_CHARS = 400
 
 
 def paths_in_command(command: str) -> Iterator[tuple[str, FileOperation]]:
@@ -401,18 +391,17 @@ def paths_in_command(command: str) -> Iterator[tuple[str, FileOperation]]:
     `cd` within the line counts: `cd app && cat a.py` reads `app/a.py`. A longer line than 20,000 characters, or one
     with an open quote, names none.
     """
-    yield from ((path, operation) for path, operation, *_ in _uses_in(command))
+    yield from ((path, operation) for path, operation, _ in _uses_in(command))
 
 
-def fates_in_command(command: str) -> Iterator[tuple[str, Fate, str]]:
+def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
     """What becomes of the lines of the files that a command line changes, where what it names says that they change.
 
-    `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it,
-    but where it went to has these lines.
+    `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it.
     """
     if any(_changes_any(words) for words in _simple_commands(command)):
-        yield ANY_FILE, "edited", ""
-    yield from ((path, fate, source) for path, _, fate, source in _uses_in(command) if fate is not None)
+        yield ANY_FILE, "edited"
+    yield from ((path, fate) for path, _, fate in _uses_in(command) if fate is not None)
 
 
 def _changes_any(words: Sequence[str]) -> bool:
@@ -440,20 +429,16 @@ def _uses_in(command: str) -> Iterator[_Use]:
             goes = len(words) > 1 and (_is_plain(words[1]) or _ROOT.fullmatch(words[1]))
             folder = posixpath.join(folder, words[1]) if goes else folder
             continue
-        for named, operation, fate, source in _named_by(words):
+        for named, operation, fate in _named_by(words):
             if _is_plain(named):
-                yield _in_folder(folder, named), operation, fate, _in_folder(folder, source) if source else ""
-
-
-def _in_folder(folder: str, named: str) -> str:
-    return posixpath.normpath(posixpath.join(folder, named)) if folder else named
+                yield posixpath.normpath(posixpath.join(folder, named)) if folder else named, operation, fate
 
 
 def only_reads(command: str) -> bool:
     """Whether each command of a line reads files that it names, or goes to a folder, and nothing else is done."""
     commands = list(_simple_commands(command))
     return bool(commands) and all(
-        words[0] == "cd" or ((done := list(_named_by(words))) and all(operation == "read" for _, operation, *_ in done))
+        words[0] == "cd" or ((done := list(_named_by(words))) and all(operation == "read" for _, operation, _ in done))
         for words in commands
     )
 
@@ -499,7 +484,7 @@ def _named_by(words: Sequence[str]) -> Iterator[_Use]:
     for word in words[1:]:
         if redirect:
             if redirect != "<<<":
-                yield word, "read" if redirect == "<" else "write", "anew" if redirect == ">" else None, ""
+                yield word, "read" if redirect == "<" else "write", "anew" if redirect == ">" else None
             redirect = ""
         elif word in {"<", ">", ">>", "<<<"}:
             redirect = word
@@ -511,7 +496,7 @@ def _named_by(words: Sequence[str]) -> Iterator[_Use]:
         in_place = name == "restore" and _STAGED.isdisjoint(arguments)
         if in_place or (name == "checkout" and not _NAMES_FILES.isdisjoint(arguments)):
             files = arguments[arguments.index("--") + 1 :] if "--" in arguments else _without_options(name, arguments)
-            yield from ((file, "write", "edited", "") for file in files)
+            yield from ((file, "write", "edited") for file in files)
         elif name not in {"mv", "rm"}:
             return
     yield from _operands(name, arguments)
@@ -522,25 +507,25 @@ def _operands(name: str, arguments: Sequence[str]) -> Iterator[_Use]:
     files = _without_options(name, arguments)
     has_pattern_option = any(word.split("=")[0] in _PATTERN_OPTIONS for word in arguments)
     if name in _READERS:
-        yield from ((file, "read", None, "") for file in files)
+        yield from ((file, "read", None) for file in files)
     elif name in _SEARCHERS:
-        yield from ((file, "search", None, "") for file in (files if has_pattern_option else files[1:]))
+        yield from ((file, "search", None) for file in (files if has_pattern_option else files[1:]))
     elif name in _LISTERS:
-        yield from ((file, "list", None, "") for file in files)
+        yield from ((file, "list", None) for file in files)
     elif name in _CHANGERS:
         fate = None if name == "tee" and "-a" in arguments else _CHANGERS[name]
-        yield from ((file, "write", fate, "") for file in files)
+        yield from ((file, "write", fate) for file in files)
     elif name in {"sed", "awk"}:
         in_place = name == "sed" and any(word.startswith(("-i", "--in-place")) for word in arguments)
         edited = files if has_pattern_option else [file for file in files if file][1:]
-        yield from ((file, "write", "edited", "") if in_place else (file, "read", None, "") for file in edited)
+        yield from ((file, "write", "edited") if in_place else (file, "read", None) for file in edited)
     elif name in {"cp", "mv"}:
         yield from _carried(name, files)
     elif name == "find":
         for word in arguments:
             if word.startswith(("-", "(", "!")):
                 break
-            yield word, "search", None, ""
+            yield word, "search", None
 
 
 def _carried(name: str, files: Sequence[str]) -> Iterator[_Use]:
@@ -548,8 +533,8 @@ def _carried(name: str, files: Sequence[str]) -> Iterator[_Use]:
     *sources, target = files or [""]
     into = len(sources) > 1 or target.endswith(("/", "."))
     for source in sources:
-        yield (posixpath.join(target, posixpath.basename(source)) if into else target), "write", "anew", source
-    yield from ((one, "read", None, "") if name == "cp" else (one, "write", "gone", "") for one in sources)
+        yield (posixpath.join(target, posixpath.basename(source)) if into else target), "write", "anew"
+    yield from ((one, "read", None) if name == "cp" else (one, "write", "gone") for one in sources)
 
 
 def _without_options(name: str, arguments: Sequence[str]) -> list[str]:
@@ -567,4 +552,4 @@ def _without_options(name: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _is_plain(word: str) -> bool:
-    return bool(word) and len(word) <= _MAX_OPERAND_CHARS and not _NOT_PLAIN.search(word)
+    return bool(word) and not _NOT_PLAIN.search(word)

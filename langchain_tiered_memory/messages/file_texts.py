@@ -77,8 +77,6 @@ class Unsaid:
     path: str
     """`ANY_FILE`: whichever it is; a command put all of them into another state."""
     fate: Fate
-    source: str = ""
-    """The file or folder that it is a copy of, or that was moved there; empty where there is none."""
 
 
 def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...]:
@@ -100,8 +98,7 @@ def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...
 def unsaid_of(call: RequestedCall, changes: Sequence[Change], settings: FileSettings) -> tuple[Unsaid, ...]:
     """The files that a shell changed otherwise than by the `changes` that its command holds."""
     said = {change.path for change in changes}
-    found = fates_of_call(call, settings)
-    return tuple(Unsaid(path=path, fate=fate, source=source) for path, fate, source in found if path not in said)
+    return tuple(Unsaid(path=path, fate=fate) for path, fate in fates_of_call(call, settings) if path not in said)
 
 
 def reading_of(call: RequestedCall, result: BaseMessage, settings: FileSettings) -> Reading | None:

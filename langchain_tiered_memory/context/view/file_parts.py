@@ -17,7 +17,7 @@ import math
 import posixpath
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
@@ -27,7 +27,7 @@ from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
 
@@ -187,9 +187,7 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
 
 
 def _tell_of_command(by_path: dict[str, list[_Fragment]], text: Unsaid, *, seq: int) -> None:
-    """What a command made of files: lines may be others, are not known any more, or are those of another file."""
-    moved = {path: one for path in by_path if (one := _moved(path, text, by_path)) is not None}
-    copies = {moved[path]: [_copy(one, moved[path]) for one in by_path[path]] for path in moved}
+    """What a command made of files: their lines may be others, or are not known any more."""
     # What is written to a folder leaves the other files there.
     meant = is_at if text.fate == "gone" else may_be_same
     for path in [path for path in by_path if text.path == ANY_FILE or meant(path, text.path)]:
@@ -197,24 +195,6 @@ def _tell_of_command(by_path: dict[str, list[_Fragment]], text: Unsaid, *, seq: 
             del by_path[path]
         for fragment in by_path.get(path, ()):
             fragment.doubtful = seq
-    by_path |= copies
-
-
-def _moved(path: str, text: Unsaid, known: Collection[str]) -> str | None:
-    """What a known file is called now where a command copied or moved it; `None` where it did not."""
-    if not text.source or not is_at(path, text.source):
-        return None
-    into = any(is_at(one, text.path) and not may_be_same(one, text.path) for one in known)  # a folder that is there
-    target = posixpath.join(text.path, posixpath.basename(text.source)) if into else text.path
-    before, found, behind = path.rpartition(text.source)
-    if not found:  # a shorter name of the same file
-        return target
-    return target + behind if target.startswith(("/", "~")) else before + target + behind
-
-
-def _copy(fragment: _Fragment, path: str) -> _Fragment:
-    touched, read, seen = list(fragment.touched), list(fragment.read), list(fragment.seen)
-    return replace(fragment, path=path, lines=list(fragment.lines), touched=touched, read=read, seen=seen)
 
 
 def _take_in(before: list[_Fragment], fresh: _Fragment) -> None:

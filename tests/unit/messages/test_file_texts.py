@@ -133,12 +133,6 @@ def test_a_shell_tells_what_becomes_of_a_file_where_it_does_not_say_its_words(
     assert [(one.path, one.fate) for one in unsaid_of(asked, (), SETTINGS)] == fates
 
 
-def test_what_is_moved_or_copied_says_where_from() -> None:
-    found = unsaid_of(call("bash", command="cd src; mv crane.py lift.py; cp lift.py ../winch.py"), (), SETTINGS)
-    sources = {one.path: one.source for one in found}
-    assert sources == {"src/lift.py": "src/crane.py", "src/crane.py": "", "winch.py": "src/lift.py"}
-
-
 def test_a_here_document_says_what_its_file_is() -> None:
     asked = call("tools/bash", command=f"cat > src/crane.py <<'EOF'\n{NEW}\nEOF\n")
     assert unsaid_of(asked, (), SETTINGS) == (Unsaid(path="src/crane.py", fate="anew"),)

@@ -242,44 +242,6 @@ def test_lines_of_a_file_that_was_moved_or_written_anew_are_not_shown() -> None:
         assert "b.py" in parts
 
 
-def moved(seq: int, source: str, target: str) -> list[FileText]:
-    anew, gone = Unsaid(path=target, fate="anew", source=source), Unsaid(path=source, fate="gone")
-    return [FileText(seq=seq, age=100, text=one) for one in (anew, gone)]
-
-
-@pytest.mark.parametrize(
-    ("known", "source", "target", "now"),
-    [
-        ("a.py", "a.py", "b.py", "b.py"),
-        ("/srv/docs/a.md", "docs/a.md", "notes/b.md", "/srv/notes/b.md"),
-        ("/srv/docs/a.md", "/srv/docs/a.md", "/srv/notes/b.md", "/srv/notes/b.md"),
-        ("/srv/docs/plans/a.md", "docs", "notes", "/srv/notes/plans/a.md"),
-        ("docs/a.md", "/srv/docs/a.md", "/srv/b.md", "/srv/b.md"),
-        ("a.py", "a.py", "lib", "lib/a.py"),
-    ],
-)
-def test_lines_of_a_file_that_was_moved_go_on_under_its_new_name(
-    known: str, source: str, target: str, now: str
-) -> None:
-    there = [read(2, ["what stood there before", *LINES[:3]], path="lib/other.py")]
-    texts = [*there, read(3, LINES, path=known), *moved(5, source, target)]
-    parts = file_parts(texts, room=2000, count=words)
-    assert f"{now}\n[read, message 3]" in parts
-    assert known not in parts.split("\n") or known == now
-    after = file_parts([*texts, wrote(7, "a new line", old=LINES[4], path=now)], room=2000, count=words)
-    assert "a new line" in after
-    assert LINES[4] not in after
-
-
-def test_a_copy_has_the_lines_of_its_file_and_takes_those_that_it_had() -> None:
-    copied = FileText(seq=5, age=100, text=Unsaid(path="b.py", fate="anew", source="a.py"))
-    texts = [read(2, LINES[:20]), read(3, LINES[30:], path="b.py"), copied, wrote(7, "new", old=LINES[4], path="b.py")]
-    parts = file_parts(texts, room=2000, count=words)
-    assert parts.count(LINES[3]) == 2
-    assert parts.count(LINES[4]) == 1
-    assert LINES[31] not in parts
-
-
 def test_what_is_moved_into_a_folder_leaves_the_other_files_there() -> None:
     assert LINES[3] in file_parts(
         [read(2, LINES, path="src/a.py"), changed(5, "anew", path="src")], room=2000, count=words
