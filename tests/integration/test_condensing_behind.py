@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
@@ -200,6 +201,27 @@ def test_what_is_written_there_is_what_the_usual_prompt_would_have_given(server:
     assert texts[0].keys() & texts[1].keys()
     same = [texts[0][span] == texts[1][span] for span in texts[0].keys() & texts[1].keys()]
     assert all(same)
+
+
+def test_a_code_that_stands_in_the_request_is_no_invention(provider: Provider) -> None:
+    named: list[str] = []
+
+    def names_the_first_receipt(body: dict[str, Any]) -> Scripted:
+        messages, said = body["messages"], str(provider(body))
+        if not is_behind(messages):
+            return said if is_usual(messages) else f"{said} The receipt is Q-{len(messages) * 7919}."
+        named.append(re.findall(r"receipt (?:is )?(Q-\d+)", str(messages[:-1]))[0])
+        return said.replace("\n</summary>", f"\n- The receipt {named[-1]} waits.\n</summary>")
+
+    with OpenAIServer(script=names_the_first_receipt) as server:
+        model = openai_model(server)
+        with open_memory(model=model, settings=lazily()) as memory:
+            session = memory.session("s")
+            run_session(session, model, turns=2 * TURNS)
+            lines = "\n".join(one.text for one in summaries_of(session)).splitlines()
+    assert len(named) > 1
+    assert [line for line in lines if " waits" in line]
+    assert not [line for line in lines if "not in the source" in line]
 
 
 @pytest.mark.parametrize(

@@ -83,3 +83,42 @@ def test_what_other_messages_of_one_call_name_is_no_invention(named: str, *, is_
         texts = [one.text for one in summaries_of(session) if not one.by_rules and one.first_seq > 1]
     assert len(texts) > 1
     assert any("not in the source" in text for text in texts) is is_marked
+
+
+LEASE = "The lease of the harbour's mast costs 358 crowns."
+RENTS = "The harbour's mast costs 150 crowns in May and 208 crowns in June."
+MOVED = "The harbour's mast was moved at length, load after load"
+
+
+@pytest.mark.parametrize(
+    ("begins", "level"),
+    [
+        pytest.param(LEASE, 1, id="a note, in a summary of messages"),
+        pytest.param(LEASE, 2, id="a note, in a summary of summaries"),
+        pytest.param(RENTS, 1, id="what an earlier part says"),
+    ],
+)
+def test_what_a_note_or_an_earlier_part_of_the_call_states_is_no_invention(begins: str, level: int) -> None:
+    def answer(prompt: Sequence[BaseMessage]) -> str:
+        """Notes the lease where its message is, and names it in the parts of one level; the rest are said to move."""
+        told: list[str] = []
+        for number, form, shown in re.findall(r"^<part (\d+) ([^>]*)>([^@]*?)</part>", asked(prompt), re.MULTILINE):
+            is_meant = (" of=" in form) is (level > 1)
+            line = f"{MOVED} for 358 crowns." if is_meant else f"{MOVED}."
+            told.append(f"<summary {number}>\n- {f'[keep] {LEASE}' if begins in shown else line}\n</summary>")
+        return "\n".join(told)
+
+    with open_memory(model=ScriptedModel(answers=answer)) as memory:
+        session = memory.session("s")
+        for number in range(40):
+            said = f"{MOVED} ({number})." if number else begins
+            session.add_messages([AIMessage(said) if number % 2 else HumanMessage(said)])
+            session.context("", max_tokens=300)
+            session.flush()
+        texts = [one.text for one in summaries_of(session) if one.level == level and "for 358" in one.text]
+    assert texts
+    assert not any("not in the source" in text for text in texts)
+
+
+def asked(prompt: Sequence[BaseMessage]) -> str:
+    return str(prompt[-1].text)

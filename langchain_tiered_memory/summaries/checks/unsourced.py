@@ -246,7 +246,7 @@ def evidence(
     """
     if sum(map(len, texts)) > MEASURED_CHARS:
         return None
-    return Evidence((*map(without_marked, texts), *known), tuple(times), tuple(beside))
+    return Evidence((*map(without_marked, texts), *known), tuple(times), tuple(map(without_marked, beside)))
 
 
 def without_marked(text: str) -> str:

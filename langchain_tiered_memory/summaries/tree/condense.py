@@ -281,9 +281,8 @@ def _committed(runtime: Runtime, ref: SessionRef, leased: Sequence[Summary], *, 
 
 
 def _beside(work: Work, works: Sequence[Work]) -> tuple[SourceText, ...]:
-    """The messages of the other summaries that are written with one."""
-    others = (other.job for other in works if other is not work and other.job.level == 1)
-    return tuple(source for job in others for source in job.sources)
+    """What the other summaries are written from that are written with one."""
+    return tuple(source for other in works if other is not work for source in other.job.sources)
 
 
 def _written(
@@ -296,10 +295,7 @@ def _written(
     jobs, track = [work.job for work in works], works[0].summary.track or ""
     review = review_of(runtime, ref, jobs, track=track) if later is None else None
     kept = review.kept if review is not None else () if later else kept_before(runtime, ref, jobs, track=track)
-    prepared = [
-        engine.prepare(replace(work.job, kept=kept if work.job.level == 1 else (), beside=_beside(work, works)))
-        for work in works
-    ]
+    prepared = [engine.prepare(replace(work.job, kept=kept, beside=_beside(work, works))) for work in works]
     given: list[Condensed | None] = [None for _ in works]
     joins: str | None = None
     try:
@@ -314,6 +310,7 @@ def _written(
             seen.add(work.summary.id)
         return 0
     done: set[str] = set()
+    said: list[str] = []
     for place, work in enumerate(works):
         summary = work.summary
         if any(one not in done for one in below[place]):
@@ -329,19 +326,25 @@ def _written(
         if below[place]:  # the job as hooks left it, over what its sources say by now
             ready = replace(ready, job=replace(ready.job, sources=now.job.sources, facts=now.job.facts))
         try:
-            condensed = yield from engine.finish(ready, given[place], later=later)
+            condensed = yield from engine.finish(ready, _behind(given[place], said), later=later)
         except CondensationError as error:
             put_off(runtime, ref, summary, error)
             seen.add(summary.id)
             continue
         if commit(runtime, ref, now, condensed, follows=places, shown=[one.id for one in kept]):
             done.add(summary.id)
+            said.append(condensed.text)
         else:
             joins = None  # what the call read may have been forgotten meanwhile
         seen.add(summary.id)
         yield from stop_point()
     join_notes(runtime, ref, review, joins, track=track, beside=tuple(places))
     return len(done)
+
+
+def _behind(part: Condensed | None, said: Sequence[str]) -> Condensed | None:
+    """A part of an answer whose writer knows what it wrote before."""
+    return replace(part, shown=(*part.shown, *said)) if part is not None else None
 
 
 def _standing(runtime: Runtime, ref: SessionRef) -> Standing | None:

@@ -175,7 +175,10 @@ class BehindRequests:
         answers = taken_apart(
             answer, parts, writer=self._calls.name, count_text=self._calls.count_text, validation=self._validation
         )
-        answers = [_of_its_own(one, part, shown) for one, part in zip(answers, parts, strict=True)]
+        answers = [
+            replace(_of_its_own(one, part, shown), shown=tuple(shown.texts))
+            for one, part in zip(answers, parts, strict=True)
+        ]
         if not any(one.text for one in answers):
             self._rest()
             why = "the answer ended too soon" if answer.cut_off else answers[0].refused[-1].why

@@ -89,10 +89,10 @@ class CondenseJob:
     correction: str = ""
     """What a person said was wrong or missing in the last text. The next one must say it."""
     kept: tuple[Fact, ...] = ()
-    """At level 1, lasting statements of earlier messages that these may change, in their order. The writer, who may end
-    them, names them by their places, from 1 on."""
+    """Lasting statements of earlier messages that those of the call may change, in their order. The writer of level 1,
+    who may end them, names them by their places, from 1 on."""
     beside: tuple[SourceText, ...] = ()
-    """Messages of other summaries that are written with it: its writer knows them, and may name what stands there."""
+    """Sources of other summaries that are written with it: its writer knows them, and may name what stands there."""
 
     @property
     def source_tokens(self) -> int:
@@ -158,6 +158,8 @@ class Condensed:
     """How many bullets and sentences were cut to fit the size. The least important ones are."""
     refused: tuple[Refused, ...] = ()
     """Earlier answers that were rejected."""
+    shown: tuple[str, ...] = ()
+    """What else its writer knew: the request behind which it was asked, what it wrote before in the same call."""
     marks: bool = False
     """Whether its writer marks what must last, here or in what it wrote with it: what it leaves out is its choice."""
     by_rules: bool = False

@@ -124,7 +124,7 @@ class Finish:
 
     def _finished(self, job: CondenseJob, written: Condensed) -> Condensed:
         """With marks on what is in no source, labels on what a tool said, within its size, and with what it dropped."""
-        ids = [fact.id for fact in job.kept]
+        ids = [fact.id for fact in job.kept] if job.level == 1 else []
         own = without_instead(written.text.strip(), ids, meant=partial(may_replace, job.kept))
         stay = sum(len(instead_of(line)) for line in written.text.splitlines())
         stay -= sum(len(ends(line)) for line in own.splitlines())
@@ -133,7 +133,7 @@ class Finish:
             self.report(EventName.NOTE_NOT_REPLACED, said, session_id=job.session_id, level=job.level, notes=stay)
         text = own
         times = (job.first_at, job.last_at, *(source.at for source in job.sources))
-        beside = [source.text for source in job.beside]
+        beside = (*(source.text for source in job.beside), *written.shown)
         found = evidence([source.text for source in job.sources], times, job.known, beside)
         if found is not None:
             text, strange = marked(text, found)
