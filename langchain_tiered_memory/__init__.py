@@ -1,7 +1,7 @@
 """Tiered conversation memory for LangChain and LangGraph: nothing is lost, every context stays inside the window.
 
-What programs need stands here; the rest at one address each: `.settings`, `.errors`, `.types`, `.reports`,
-`.extensions`, `.integrations.histories`. Names are imported when they are first used: importing the package is light.
+This module has the names that most programs need. The others are in `.settings`, `.errors`, `.types`, `.reports`,
+`.extensions` and `.integrations.histories`. Names are imported when first used, so importing the package is cheap.
 """
 
 from __future__ import annotations

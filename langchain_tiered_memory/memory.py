@@ -1,6 +1,6 @@
-"""A memory's public verbs, each in a sync and an async form; those of a session stand in `session`.
+"""A memory's public verbs, each in a sync and an async form. A session's verbs are in `session`.
 
-Importing this module is light: the engine, SQLAlchemy and LangChain's models are loaded by `open`.
+Importing this module is cheap: `open` loads the engine, SQLAlchemy and LangChain's models.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ __all__ = ["Run", "Session", "TieredMemory"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """What annotations name, for the border, which reads them when a verb is first called."""
+    """Import a type that an annotation names. The argument check asks for it when a verb is first called."""
     if name not in _READ_LATER:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
@@ -85,7 +85,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
 
     def __init__(self, core: Engine) -> None:
         self.core = core
-        """The engine behind the verbs, for integrations: its names may change with any version."""
+        """The engine behind the verbs, for integrations. Its names may change in any version."""
 
     @classmethod
     @checked(SettingsError)
@@ -106,27 +106,29 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         """Open a memory.
 
         Args:
-            where: A path (SQLite), an SQLAlchemy URL (`sqlite` or `postgresql`), or `None` for a memory that ends with
-                the process.
+            where: A path (SQLite), an SQLAlchemy URL (`sqlite` or `postgresql`), or `None` for a memory that lasts as
+                long as the process.
             model: The model that writes summaries: a chat model, a string for `init_chat_model`, or a list of them,
-                tried in order. With `None`, built-in rules write them, without a key or a download.
-            embeddings: `"auto"` uses MiniLM if its files are present, and downloads nothing unasked. `None` searches by
-                words alone. A string is for `init_embeddings`, such as `"openai:text-embedding-3-small"`. Any LangChain
-                `Embeddings` will do. A `ReducedFunctionWarning` names what is missing, once; so does `status()`.
+                tried in order. With `None`, built-in rules write them, which need no key and no download.
+            embeddings: `"auto"` uses MiniLM if its files are present; it downloads nothing unasked. `None` searches by
+                words alone. A string goes to `init_embeddings`, such as `"openai:text-embedding-3-small"`. Any
+                LangChain `Embeddings` also works. One `ReducedFunctionWarning` names what is missing; so does
+                `status()`.
             chroma: A path, a server's URL, or a `chromadb` client. With `None`, Chroma runs embedded, beside the
                 database.
             settings: Limits, defaults and thresholds. With `None`, the defaults and the environment's `TIERED_MEMORY_*`
                 variables.
             token_counter: A `TokenCounter`, the name of a tiktoken encoding, or a callable that counts a text or a list
-                of messages. With `None`, the best one available.
+                of messages. With `None`, the memory uses the best one available.
             clock: Returns seconds since the epoch; `time.time` by default.
             engine: Your own `CondensationEngine`, instead of `model`.
             read_only: Writes nothing: verbs that write raise `ReadOnlyError`, there is no background work, and no plan
-                is stored. Beside an SQLite file, only SQLite itself makes files, while another process writes. Embedded
-                Chroma cannot be opened like this, so search is by words alone.
+                is stored. SQLite itself may create files beside the database while another process writes to it.
+                Embedded Chroma cannot be opened read-only, so search is by words alone.
             encryption_key: A function that returns the key of an SQLite file: a string or bytes of at least 16 bytes.
-                It encrypts the whole file, with its log and text index. It is called again after the key was rotated.
-                Search is by words alone unless `chroma` names a place for vectors. Needs the extra `encryption`.
+                It encrypts the whole file, with its log and text index. The function is called again after the key was
+                rotated. Search is by words alone unless `chroma` names a place for vectors. Needs the extra
+                `encryption`.
 
         Raises:
             SettingsError: if an argument cannot be used.
@@ -167,8 +169,8 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
             user: The user that it belongs to.
             track: The track to write to and to show.
             title: A title for a new session.
-            scope: `Scope()` keeps the handle to its own track. `Scope(sight_tokens=...)` adds a read-only view of its
-                parent's track, up to so many tokens. With `None`, it can see and change the whole session.
+            scope: `Scope()` limits the handle to its own track. `Scope(sight_tokens=...)` also shows it its parent's
+                track, read-only and up to that many tokens. With `None`, it can see and change the whole session.
 
         Raises:
             InvalidInputError: if an id or a name is not a string, the session id is empty, or `scope` is not a `Scope`.
@@ -190,7 +192,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
     ) -> Run:
         """Return a run of a session, with its files in tiers: `with memory.run("session") as run:`, or `async with`.
 
-        There is no I/O until it starts.
+        No I/O happens until it starts.
 
         Args:
             session_id: The session's id.
@@ -198,7 +200,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
             track: The track to write to and to show.
             title: A title for a new session.
             roots: One or more folders whose files it may open. With `None`, `files.roots`.
-            critical: One or more files to load and pin at the start, besides `tiers.critical`.
+            critical: One or more files to load and pin at the start, in addition to `tiers.critical`.
             background: Starts a daemon thread that collects and optimises. Without it, call `run.tend()`.
 
         Raises:
@@ -216,21 +218,21 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
 
     @property
     def sections(self) -> SectionRegistry:
-        """The sections that contexts show besides the built-in ones, or instead of one. Register yours here."""
+        """The sections that contexts show in addition to the built-in ones, or instead of one. Register yours here."""
         return self.core.runtime.sections
 
     def subscribe(self, listener: Callable[[Event], object]) -> Callable[[], None]:
         """Call a function with each event.
 
         Zone alerts, outcomes of condensations, checkpoints, and failures of models and extensions are events. They also
-        go to Python's logging. If a listener raises, that is logged and breaks nothing.
+        go to Python's logging. An exception in a listener is logged and breaks nothing.
 
         An event about something stored (a summary, an outcome, a checkpoint) is delivered at least once. If the process
-        ended first, or a listener raised, the next open delivers it again to each new listener, with the same
-        `event.id`, three times at most.
+        ends first, or a listener raises, the next open delivers it again to each new listener, with the same
+        `event.id`, at most three times.
 
         Args:
-            listener: Called in the thread in which the event happens.
+            listener: Called in the thread where the event happens.
 
         Returns:
             A function that ends the subscription.
@@ -280,7 +282,8 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
             until: Only messages up to this time.
 
         Returns:
-            Hits with their `session_id`, best first, each text once. Of more than 500 sessions, the latest 500 count.
+            Hits with their `session_id`, best first, each text once. If the user has more than 500 sessions, only the
+            latest 500 are searched.
         """
         filters = SearchFilters(since=seconds_of(since), until=seconds_of(until))
         return self.core.search(user, query, k=k, filters=filters)
@@ -290,8 +293,8 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
     def facts(self, query: str | None = None, *, user: Name, k: Count = 50, superseded: bool = False) -> list[Fact]:
         """Return what holds for a user across sessions: preferences, constraints, names, standing orders.
 
-        Only what users say about themselves on the main track counts, not what concerns the matter in hand. A later
-        statement on the same matter replaces an earlier one, whichever session it is in.
+        Only what users say about themselves on the main track counts, not what concerns the task at hand. A later
+        statement on the same subject replaces an earlier one, whichever session it is in.
 
         Args:
             query: Only facts that share words with it, best first. Without it, the weightiest come first.
@@ -301,7 +304,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
 
         Returns:
             Facts with their `session_id` and `message_ids`. `memory.session(fact.session_id).forget(message_ids=...)`
-            removes one with its messages. A later statement of the user corrects one.
+            removes a fact with its messages. A later statement by the user corrects it.
         """
         return self.core.facts(user, query, k=k, superseded_too=superseded)
 
@@ -318,7 +321,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
     averify = off_loop_twin(verify)
 
     def status(self) -> MemoryStatus:
-        """Return what searches, counts and stores, with versions, and what is missing on this machine."""
+        """Return which parts search, count and store, with their versions, and what is missing on this machine."""
         return self.core.status()
 
     astatus = off_loop_twin(status)
@@ -350,7 +353,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
     ) -> Receipt:
         """Remove one session, or all sessions and items of a user, with everything derived from them.
 
-        Forgotten messages do not come back under their ids, wherever they are sent from: keyed digests remain.
+        Forgotten messages do not come back under their ids, whoever sends them again: keyed digests remain.
 
         Args:
             session_id: The session to remove.
@@ -362,7 +365,8 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         Raises:
             InvalidInputError: if neither or both of `session_id` and `user` are given, the checkpointer cannot delete a
                 thread, or `namespaces` is missing.
-            StorageError: if the database cannot remove it now. The next call, `doctor`, or the next open finishes it.
+            StorageError: if the database cannot remove it now. The next call, `doctor`, or the next open finishes the
+                removal.
         """
         flow = self.core.forget(
             session_id=session_id, user=user, checkpointer=checkpointer, store=store, namespaces=namespaces
@@ -382,16 +386,17 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
     aflush = flow_twin(flush, lambda self: partial(self.core.flush, None))
 
     def rotate_key(self, new_key: NewKey) -> bool:
-        """Encrypt the database file with another key, in one transaction: a kill leaves the old key or the new one.
+        """Encrypt the database file with another key, in one transaction.
 
-        Other processes go on if the function that they were opened with returns the new key by then.
+        If the process is killed, the file has either the old key or the new one. Other processes carry on if the
+        function that they were opened with returns the new key by then.
 
         Args:
             new_key: Returns the new key, as `encryption_key` of `open` does. It is used from then on.
 
         Returns:
-            Whether the files hold nothing under the old key. While somebody reads, some of it stays in the log, until
-            the last one closes the database.
+            Whether nothing under the old key is left in the files. While other processes read, some of it stays in the
+            log until the last of them closes the database.
 
         Raises:
             SettingsError: if the database is not encrypted, or the key cannot be used.
@@ -427,11 +432,11 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         return self.core.label
 
     def __copy__(self) -> Self:
-        """Itself, as `copy.deepcopy` gives it: there is one database, and one background thread."""
+        """Itself, also for `copy.deepcopy`: there is one database and one background thread."""
         return self
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Itself: what holds a memory, such as a chain or its config, may be copied, and goes on with the same one."""
+        """Itself: a copy of a chain or config that holds a memory keeps using the same memory."""
         return self
 
     def __reduce__(self) -> NoReturn:
@@ -440,5 +445,5 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         Raises:
             InvalidInputError: always, with what to do instead.
         """
-        msg = "a memory holds a database's connections and cannot be pickled: open it again in the other process"
+        msg = "a memory holds database connections and cannot be pickled: open it again in the other process"
         raise InvalidInputError(msg)

@@ -46,17 +46,18 @@ class Session(RecordVerbs, ViewVerbs, ShownHandle, sheet="sessions.session"):
         """Store messages. They are on disk when it returns.
 
         Args:
-            messages: LangChain messages, or what `convert_to_messages` takes. If the id of a message is known, it is
-                either the same message again, and nothing happens, or an edit, which is stored as a new revision.
+            messages: LangChain messages, or anything that `convert_to_messages` takes. If a message's id is already
+                stored, the same content changes nothing, and other content is stored as a new revision.
             at: When they were said: one time for all, or one for each. Now by default. Times without a zone are UTC.
-            kind: The kind of message, such as `acceptance_criteria`. A kind in the priority matrix decides how long a
-                view shows them (docs/condensing.md). Any other kind is stored without effect.
+            kind: The kind of message, such as `acceptance_criteria`. If the priority matrix (docs/condensing.md) lists
+                the kind, it decides how long a view shows the messages. Any other kind is stored without effect.
             task: The task that they belong to.
-            wait: Finish the summaries and vectors that fall due before returning.
+            wait: Finish the summaries and vectors that are due before returning.
 
         Returns:
-            The ids of the messages, in order. A message without an id gets one. A forgotten message that comes again
-            with its id and words is not stored: its id is missing here, and the event `forgotten_not_stored` names it.
+            The ids of the messages, in order. A message without an id gets one. A forgotten message that comes back
+            with the same id and words is not stored: its id is missing here, and the event `forgotten_not_stored` names
+            it.
 
         Raises:
             InvalidInputError: if a message, time or id cannot be used. Nothing was written.
@@ -70,10 +71,10 @@ class Session(RecordVerbs, ViewVerbs, ShownHandle, sheet="sessions.session"):
         """Return earlier revisions of an edited message, oldest first.
 
         Args:
-            message_id: Id of a message of this track, or of the only other track that has it.
+            message_id: Id of a message on this track, or on the only other track that has it.
 
         Raises:
-            InvalidInputError: if this track has no message of that id, but several others have one.
+            InvalidInputError: if this track has no message with that id, but several others do.
         """
         store, ref = self.core.found()
         if ref is None:
@@ -87,11 +88,11 @@ class Session(RecordVerbs, ViewVerbs, ShownHandle, sheet="sessions.session"):
         """Show a message in every context from now on.
 
         Args:
-            message_id: Id of a message of this track, or of the only other track that has it.
+            message_id: Id of a message on this track, or on the only other track that has it.
 
         Raises:
             NotFoundError: if the session has no such message.
-            InvalidInputError: if this track has no message of that id, but several others have one.
+            InvalidInputError: if this track has no message with that id, but several others do.
         """
         self._set_pin(message_id, pinned=True)
 
@@ -113,11 +114,11 @@ class Session(RecordVerbs, ViewVerbs, ShownHandle, sheet="sessions.session"):
         message_ids: Sequence[str] | None = None,
         checkpointer: Checkpointer | None = None,
     ) -> Receipt:
-        """Remove messages of this track, or the whole session, with everything derived from them.
+        """Remove messages from this track, or the whole session, with everything derived from them.
 
-        Forgotten messages do not come back under their ids, wherever they are sent from: keyed digests remain. If this
-        track has no message of an id, the only other track that has one is meant. Messages of the same id on further
-        tracks stay, and the receipt names them.
+        Forgotten messages do not come back under their ids, whoever sends them again: keyed digests remain. If an id is
+        not on this track, it means the message on the only other track that has it. Messages with the same id on
+        further tracks stay, and the receipt names them.
 
         Args:
             message_ids: The messages to remove. With `None`, the whole session.
@@ -125,16 +126,18 @@ class Session(RecordVerbs, ViewVerbs, ShownHandle, sheet="sessions.session"):
                 receipt only says that the thread still has them.
 
         Raises:
-            NotFoundError: if one of the messages never was in the session. Nothing was removed.
-            InvalidInputError: if several other tracks have a message of an id. Nothing was removed.
-            StorageError: if the database cannot remove them now. The next call, `doctor`, or the next open finishes it.
+            NotFoundError: if one of the messages was never in the session. Nothing was removed.
+            InvalidInputError: if several other tracks, but not this one, have a message with an id. Nothing was
+                removed.
+            StorageError: if the database cannot remove them now. The next call, `doctor`, or the next open finishes the
+                removal.
         """
         return run(self._forget(message_ids=message_ids, checkpointer=checkpointer))
 
     aforget = flow_twin(forget, lambda self: self._forget)
 
     def metrics(self) -> SessionMetrics:
-        """Return figures of the session: sizes, costs, ratios. With a scope, only those of this track."""
+        """Return figures for the session: sizes, costs, ratios. With a scope, only those of this track."""
         return measure(self.core.checked, self.session_id, track=self.core.only_track)
 
     ametrics = off_loop_twin(metrics)
@@ -152,8 +155,8 @@ class Session(RecordVerbs, ViewVerbs, ShownHandle, sheet="sessions.session"):
     def page(self, *, contexts: Sequence[Context] = ()) -> str:
         """Return the session as one HTML page: messages, summaries, facts, decisions, checkpoints, files and cost.
 
-        The page makes no request, and messages stay text. Making it writes nothing. It shows what past calls saw as far
-        as decisions about views are stored.
+        The page makes no requests and shows messages as plain text. Making it writes nothing. It shows what past calls
+        saw, as far as decisions about views are stored.
 
         Args:
             contexts: Results of `context` on this track, to show word for word with their accounts.

@@ -1,1 +1,1 @@
-"""How a memory is opened, its background thread, and a session's verbs by theme: parts of `memory` and `session`."""
+"""Parts of `memory` and `session`: opening a memory, and a session's verbs by theme."""

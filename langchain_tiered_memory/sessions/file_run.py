@@ -1,4 +1,4 @@
-"""A run of a session with its files in tiers: its life from start to end, and what is opened, kept and pinned in it."""
+"""A run of a session with its files in tiers: how it starts and ends, and the files it opens, keeps and pins."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _SAVE_SECONDS = 30.0
-"""Between two times that what is known of a run is saved, while somebody tends it."""
+"""Seconds between two saves of a run's figures while the collector runs."""
 
 
 @checked_verbs
@@ -64,7 +64,7 @@ class Run(ShownHandle):
 
     def __init__(self, core: SessionEngine, *, roots: FilePaths | None, critical: FilePaths, background: bool) -> None:
         self.core = core
-        """The session behind the verbs, for integrations: its names may change with any version."""
+        """The session behind the verbs, for integrations. Its names may change in any version."""
         self.session_id = core.session_id
         self._monitor = core.engine.monitors.of(core.session_id)
         self._started_at = core.runtime.now()
@@ -76,7 +76,9 @@ class Run(ShownHandle):
         self._collector: FileCollector | None = None
 
     def start(self) -> Self:
-        """Load and pin the critical files, and start the collector. A file that cannot be loaded is an alert, no error.
+        """Load and pin the critical files, and start the collector.
+
+        A file that cannot be loaded causes an alert, not an error.
 
         Raises:
             PinLimitError: if there are more critical files than the hot tier may hold.
@@ -96,7 +98,7 @@ class Run(ShownHandle):
     def resume(self) -> Self:
         """Continue the session's unfinished run, whichever process began it, or start one.
 
-        A run that was left alone for longer than the time of the warm tier is ended, and a new one started.
+        If the run was idle for longer than the time of the warm tier, it is ended and a new one starts.
 
         Raises:
             PinLimitError: as for `start`.
@@ -116,7 +118,7 @@ class Run(ShownHandle):
     aresume = off_loop_twin(resume)
 
     def pause(self) -> None:
-        """Leave the run for somebody to resume: do what is due, save its figures, stop the collector."""
+        """Leave the run so that it can be resumed: do what is due, save its figures, stop the collector."""
         self._stop_collector()
         self.tend()
         self._save_under_way()
@@ -175,7 +177,7 @@ class Run(ShownHandle):
     alast_report = off_loop_twin(last_report)
 
     def collect(self) -> CollectionReport:
-        """Move files down now that nobody opened for the time of their tier. The collector does it every 5 minutes."""
+        """Move files down that nobody opened for their tier's time. The collector does this every 5 minutes."""
         with self._monitor.timed() as note:
             report = collect(self._runtime, self._ref(), roots=self._roots)
             note("collection")
@@ -209,10 +211,10 @@ class Run(ShownHandle):
     atend = off_loop_twin(tend)
 
     def open(self, path: FilePath, *, pinned: bool = False) -> OpenedFile:
-        """Open a file. Its content comes from its tier if the file on disk is unchanged, else from the disk.
+        """Open a file. Its content comes from its tier if the file on disk is unchanged, otherwise from the disk.
 
-        `state` says which: `new`, `unchanged`, `changed`, or `deleted`. A deleted file has the content that was kept
-        last.
+        `state` says which: `new`, `unchanged`, `changed`, or `deleted`. A deleted file has the content that was last
+        kept.
 
         Args:
             path: Absolute, or relative to one of the roots.
@@ -300,7 +302,7 @@ class Run(ShownHandle):
     afiles = off_loop_twin(files)
 
     def _load_critical(self) -> tuple[str, ...]:
-        """Load and pin the critical files; gives those that could not be loaded, and tells of each once in a run."""
+        """Load and pin the critical files. Returns those that could not be loaded, and reports each once per run."""
         runtime = self._runtime
         if not runtime.store.database.read_only:  # limits may have been lowered since the last run
             runtime.store.kept_files.change(self._ref(), rules=runtime.settings.tiers)
@@ -330,14 +332,14 @@ class Run(ShownHandle):
         return opened
 
     def _tend_quietly(self) -> None:
-        """What the collector calls: a fault is told, and tried again."""
+        """Called by the collector: a failure is reported and tried again."""
         try:
             self.tend()
         except Exception as error:  # noqa: BLE001 - the database, the disk, or a memory that was closed
             self._report(EventName.BACKGROUND_FAILED, f"{type(error).__name__}: {error}")
 
     def _known_of_the_run(self, ref: SessionRef, *, is_new: bool = False) -> RunSoFar:
-        """What this process measured, and what was saved by those that had a part in the run."""
+        """What this process measured, and what other processes of the run saved."""
         saved = None if is_new else RunSoFar.from_json(self._runtime.store.kept_files.saved_of_run(ref, UNDER_WAY))
         known = saved or RunSoFar(started_at=self._started_at)
         if self._is_begun:
@@ -346,7 +348,7 @@ class Run(ShownHandle):
         return known.with_part(self._runtime.worker, measured)
 
     def _save_under_way(self, *, is_new: bool = False) -> None:
-        """Keep what is known so far: whoever ends the run may be another process."""
+        """Save the figures so far, because another process may end the run."""
         if self._runtime.store.database.read_only:
             return
         ref = self._ref()
@@ -367,7 +369,7 @@ class Run(ShownHandle):
         return self.core.checked
 
     def _ref(self) -> SessionRef:
-        """The session, made where it is not there yet."""
+        """The session, created if it does not exist yet."""
         self.core.check_owner()
         return self.core.ref or self.core.made()
 
@@ -381,7 +383,7 @@ class Run(ShownHandle):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End it, also where its block failed; what its block raised is not hidden by an end that fails too."""
+        """End it, even if its block failed. An error while ending does not hide the block's own error."""
         if error is None:
             self.end()
             return

@@ -1,7 +1,7 @@
-"""Keeps the request that an agent's model answered last, where that model also condenses.
+"""Keeps the last request that an agent's model answered, if that model also condenses.
 
-Only what is sent again can be kept: the model as it was called and the messages as they were. A call that is forced to
-use a tool, or to answer by a schema, cannot answer with summaries, so its request is of no use.
+A request can only be kept as it will be sent again: with the same model settings and the same messages. A call that
+must use a tool or answer by a schema cannot answer with summaries, so its request is not kept.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
 
 _FREE = (None, "auto", "none")
-"""Choices of tools that leave a text possible."""
+"""Tool choices that still allow a text answer."""
 _FORMS = ("response_format", "text_format", "format", "json_schema", "response_schema", "functions", "function_call")
-"""Settings that ask for an answer of some form, by provider."""
+"""Settings that force a form of answer, by provider."""
 _DEEPEST = 8
 _MISCOUNTED = 0.3
-"""Of a request, that counts of it may differ by before calibration: a provider that counts further off was sent
-another one."""
+"""The share by which the provider's count of a request may differ from ours before calibration. If it differs more, the
+provider was sent another request."""
 
 
 def epoch_of(runtime: Runtime, session_id: str, model: object) -> int | None:
-    """The session's epoch, for a request that is put together now; `None` where it need not be kept."""
+    """The session's epoch, for a request that is assembled now. `None` if the request need not be kept."""
     settings = runtime.settings.condensation
     if settings.on_last_request == "never" or not runtime.condenser.writes_later:
         return None
@@ -54,10 +54,10 @@ def bound(
     tool_choice: Any = None,  # noqa: ANN401 - each provider has its own
     settings: Mapping[str, Any] | None = None,
 ) -> Runnable[Any, Any] | None:
-    """A model as an agent calls it; `None` where it could not answer with a text, or is wrapped in something else.
+    """A model as an agent calls it. `None` if it could not answer with a text, or is wrapped in something else.
 
-    Tools or settings may be bound to the chat model already; `tools` and `tool_choice` are bound besides,
-    `settings` are the call's.
+    Tools or settings may already be bound to the chat model. `tools` and `tool_choice` are bound in addition;
+    `settings` are those of the call.
     """
     told = {**(settings or {}), **({"tool_choice": tool_choice} if tool_choice is not None else {})}
     inner: object = model
@@ -89,10 +89,10 @@ def keep(
     *,
     was_seen: bool,
 ) -> None:
-    """Keep a request that was answered, unless the session was changed since it was put together.
+    """Keep a request that was answered, unless the session has changed since it was assembled.
 
-    `usage` is what the answer reports. Unless it is known that just this was sent (`was_seen`), what the provider
-    counted has to be about as much as was counted for the request.
+    `usage` is what the answer reports. Unless a callback saw exactly this request (`was_seen`), the provider's count
+    must be close to our count of the request.
     """
     try:
         ref = runtime.store.transcript.find(session_id)
@@ -112,7 +112,7 @@ def keep(
 
 
 def handed_out(model: Runnable[Any, Any], messages: Sequence[BaseMessage], *, tokens: int, epoch: int) -> LastRequest:
-    """A request that is not answered yet."""
+    """A request that has no answer yet."""
     return LastRequest(model=model, messages=tuple(messages), tokens=tokens, at=0.0, epoch=epoch, is_cached=False)
 
 

@@ -55,7 +55,7 @@ def open_runtime(
     read_only: bool = False,
     encryption_key: KeySource | None = None,
 ) -> Runtime:
-    """Open the database and choose the judges; the index and the embedder wait for their first use.
+    """Open the database and choose the judges. The index and the embedder are opened when first used.
 
     The arguments are those of `TieredMemory.open`.
     """
@@ -77,9 +77,7 @@ def open_runtime(
     if isinstance(embeddings, str) and embeddings != "auto":
         embeddings = named_embeddings(embeddings)
     if encryption_key is not None and settings.recall.chroma_documents:
-        msg = (
-            "recall.chroma_documents has Chroma keep the texts, which stand there unencrypted: leave it off with a key"
-        )
+        msg = "recall.chroma_documents makes Chroma keep the texts unencrypted: leave it off with a key"
         raise SettingsError(msg)
     database = Database(
         where,
@@ -118,23 +116,24 @@ def open_runtime(
     if store.database.unwritable_because is not None:
         runtime.report(
             EventName.OPENED_READ_ONLY,
-            f"it can be read, and nothing can be written: {store.database.unwritable_because}",
+            f"it can be read but not written: {store.database.unwritable_because}",
         )
     return runtime
 
 
 _LOADING = forks.Section("the loading of the vector index")
-"""A module whose import a fork cut is never imported in the child: the import waits for its thread."""
+"""If a fork interrupts the import of a module, the child can never import it: the import waits for a thread that is
+gone."""
 
 
 class _Once:
-    """Calls a function at the first call and keeps what it gave; safe for threads."""
+    """Calls a function once, at the first call, and keeps its result. Thread-safe."""
 
     def __init__(self, call: Callable[[], ChromaIndex | None]) -> None:
         self._call: Callable[[], ChromaIndex | None] | None = call
         self._lock = forks.Lock()
         self.opened: ChromaIndex | None = None
-        """What was opened, if anything was."""
+        """The result, if there is one yet."""
 
     def __call__(self) -> ChromaIndex | None:
         with self._lock, _LOADING:
@@ -155,7 +154,7 @@ def close_runtime(runtime: Runtime) -> None:
 
 
 def _vector_folder(chroma: ChromaChoice) -> Path | None:
-    """The folder of the Chroma that was chosen, where it has one and that is known."""
+    """The folder of the chosen Chroma, if it has one and it is known."""
     if isinstance(chroma, str | Path):
         return None if str(chroma).startswith(("http://", "https://")) else Path(chroma)
     if chroma is None or not hasattr(chroma, "get_settings"):
@@ -192,8 +191,8 @@ def _open_index(
     if store.database.read_only and not index.reads_alone:
         index.close()
         logger.warning(
-            "search is by words alone: embedded Chroma writes to its folder when it is opened, and this memory only "
-            "reads; a Chroma server (chroma='http://host:port') can be searched"
+            "search is by words alone: embedded Chroma writes to its folder when it is opened, and this memory is "
+            "read-only; a Chroma server (chroma='http://host:port') can be searched"
         )
         return None
     return index
@@ -209,15 +208,15 @@ def _chain(model: CondensingModel | Sequence[CondensingModel] | None) -> list[Co
         found = [] if isinstance(one, str) else models_in(one)
         if not (isinstance(one, str) or (found and all(isinstance(inner, BaseChatModel) for inner in found))):
             msg = (
-                f"a condensing model is a chat model, what LangChain wraps around one, or a string that names one, not "
-                f"{type(one).__name__}"
+                "a condensing model must be a chat model, a LangChain wrapper around one, or a string that names one, "
+                f"not {type(one).__name__}"
             )
             raise SettingsError(msg)
     return chain
 
 
 def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, settings: Settings) -> list[Condenser]:
-    """A condenser for each model of a chain, each with a name of its own."""
+    """A condenser for each model of a chain, each with its own name."""
     if not chain:
         return []
     from langchain_tiered_memory.summaries.writers.fitting import Shortening  # noqa: PLC0415

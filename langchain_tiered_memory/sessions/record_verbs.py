@@ -1,7 +1,7 @@
-"""The verbs of a session that read its record and judge it, and what all its verbs stand on: what a scope leaves of it.
+"""A session's verbs that read and judge its record, and the scope checks that all its verbs share.
 
-With a scope that is its own track, and a capped sight of its parent's in searches. A person's correction of a fact is a
-message, and stands for good. A verdict on a summary is kept, and what was wrong or missing stands in the next text.
+A handle with a scope sees its own track, and in searches a limited part of its parent's. A person's correction of a
+fact is a message and holds for good. A verdict on a summary is kept, and the next text says what was wrong or missing.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ if TYPE_CHECKING:
 
 
 _MOST_FACTS = 20_000
-"""Of a session, among which one is looked for by its id: as many as a question looks through."""
+"""How many of a session's facts are searched for an id: as many as a question searches."""
 
 
 def refuse_whole_session(core: SessionEngine, what: str) -> None:
-    """Refuse what concerns the whole session where the handle is for one track of it."""
+    """Refuse a call that concerns the whole session if the handle is limited to one track."""
     if core.scope is not None:
         msg = (
             f"{what} concerns the whole session {core.session_id!r}, and this handle is for the track {core.track!r} "
@@ -74,7 +74,7 @@ def refuse_whole_session(core: SessionEngine, what: str) -> None:
 
 
 def require_own(core: SessionEngine, message_ids: Sequence[str]) -> None:
-    """Where the handle has a scope: that each of these messages is on its own track."""
+    """If the handle has a scope, check that each of these messages is on its own track."""
     if core.scope is None:
         return
     store, ref = core.found()
@@ -87,7 +87,7 @@ def require_own(core: SessionEngine, message_ids: Sequence[str]) -> None:
 
 
 def expand_within(core: SessionEngine, wanted: str, *, depth: int | None) -> list[Summary | Entry]:
-    """As `expand`, of what the handle may see: an id of another track is one that is not there."""
+    """As `expand`, within what the handle may see: an id on another track counts as missing."""
 
     def found(*, alone: bool) -> list[Summary | Entry]:
         return expand(core.checked, core.session_id, wanted, depth=depth, track=core.track, alone=alone)
@@ -103,9 +103,9 @@ def expand_within(core: SessionEngine, wanted: str, *, depth: int | None) -> lis
 
 
 def has_sole_track(core: SessionEngine) -> bool:
-    """Whether the session has messages of no other track: then all that was ever derived from it is the track's own.
+    """Whether no other track has messages. If so, everything derived from the session belongs to this track.
 
-    To be asked after what it is to answer for was read, for a session only gains tracks.
+    Ask this after reading what it decides about, because a session only gains tracks.
     """
     store, ref = core.found()
     return ref is None or set(store.transcript.tracks(ref)) <= {core.track}
@@ -120,7 +120,7 @@ def _decoded(entry: Entry) -> BaseMessage:
 
 
 def _within(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]) -> list[Hit]:
-    """The best of these in `max_tokens`, each whole or by its best passage; the text of a hit is what is counted."""
+    """The best of these within `max_tokens`, each whole or by its best passage. Only the texts of hits count."""
     chosen: list[Hit] = []
     left = max_tokens
     for hit in hits:
@@ -134,12 +134,12 @@ def _within(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]
 
 
 def _reworded(core: SessionEngine, ref: SessionRef, summary: Summary, text: str) -> Summary:
-    """Put a person's text in the place of a summary's own; what stands above is made again from it."""
+    """Replace a summary's text with a person's. The summaries above it are made again."""
     runtime = core.runtime
     work = read_work(runtime, ref, summary)
     condensed = Condensed(text=text, tokens=runtime.counter.count_text(text), model=PERSON)
     if work is None:
-        msg = f"the messages of the summary {summary.id!r} cannot be read, so its text was not changed: see doctor"
+        msg = f"the messages of the summary {summary.id!r} cannot be read, so its text was not changed: run doctor"
         raise StorageError(msg)
     if not commit(runtime, ref, work, condensed):
         msg = f"the summary {summary.id!r} was just written by another process: try again"
@@ -149,7 +149,7 @@ def _reworded(core: SessionEngine, ref: SessionRef, summary: Summary, text: str)
 
 
 _MOST_NAMED = 10
-"""Tracks that are named in a warning."""
+"""How many tracks a warning names."""
 
 
 class SessionCore:
@@ -157,19 +157,19 @@ class SessionCore:
 
     def __init__(self, core: SessionEngine) -> None:
         self.core = core
-        """The session behind the verbs, for integrations: its names may change with any version."""
+        """The session behind the verbs, for integrations. Its names may change in any version."""
         self.session_id = core.session_id
         self.track = core.track
 
 
 @checked_verbs
 class RecordVerbs(SessionCore):
-    """What stands in a session: word for word, found, taken apart, and seen from above."""
+    """A session's content: its messages, search, summaries and facts."""
 
     def messages(self) -> list[BaseMessage]:
-        """Return the whole transcript of this track, as it was.
+        """Return the whole transcript of this track, unshortened.
 
-        If `main` has no messages but other tracks have, a Python warning and the event `messages_elsewhere` name them.
+        If `main` has no messages but other tracks do, a Python warning and the event `messages_elsewhere` name them.
         """
         store, ref = self.core.found()
         if ref is None:
@@ -214,11 +214,11 @@ class RecordVerbs(SessionCore):
         Args:
             summary_id: A summary or a message, named as for `expand`.
             query: A question: messages that answer it come first. If empty, the first messages do.
-            max_tokens: The most tokens of the quotes with their frame.
+            max_tokens: The most tokens that the quotes may take, with their frame.
 
         Raises:
             NotFoundError: if the session has no such summary or message, or the scope of this handle does not show it.
-            InvalidInputError: if the beginning fits several ids, or an argument cannot be used.
+            InvalidInputError: if the prefix matches several ids, or an argument cannot be used.
         """
         found = expand_within(self.core, summary_id, depth=None)
         runtime, ref = self.core.checked, self.core.ref
@@ -288,13 +288,13 @@ class RecordVerbs(SessionCore):
         """Return what a summary was made from: messages, or the summaries one level below.
 
         Args:
-            summary_id: The id of a summary, a unique beginning of it, or the span of its messages, as contexts show it
+            summary_id: The id of a summary, a unique prefix of it, or the span of its messages, as contexts show it
                 (`"451-600"`). The id of a message returns that message.
             depth: How many levels to go down. `None` goes down to the messages.
 
         Raises:
             NotFoundError: if the session has no such summary or message.
-            InvalidInputError: if the beginning fits several ids, or `depth` is below 1.
+            InvalidInputError: if the prefix matches several ids, or `depth` is below 1.
         """
         return Expanded(expand_within(self.core, summary_id, depth=depth))
 
@@ -324,7 +324,7 @@ class RecordVerbs(SessionCore):
     def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
         """Return the facts of this session, from all tracks: short clauses with their source messages.
 
-        Facts of messages that are not summarised yet are read by rules on each call, from the newest thousand.
+        For messages that are not summarised yet, rules read the facts on each call, from the newest thousand messages.
 
         Args:
             query: Only facts that match these words, best first. Without it, the weightiest come first, newest first.
@@ -359,15 +359,15 @@ class RecordVerbs(SessionCore):
         undo it, forget that message. `facts(superseded=True)` shows the history.
 
         Args:
-            fact_id: The id of a fact that holds, or a unique beginning of it.
-            statement: What is true, as a sentence that stands alone. It must share a word with the fact.
+            fact_id: The id of a fact that holds, or a unique prefix of it.
+            statement: What is true, as a sentence that makes sense on its own. It must share a word with the fact.
 
         Returns:
             The new fact, with the id of its message.
 
         Raises:
             NotFoundError: if the session has no such fact.
-            InvalidInputError: if the fact no longer holds, the beginning fits several facts, or the statement shares no
+            InvalidInputError: if the fact no longer holds, the prefix matches several facts, or the statement shares no
                 word with it.
             StorageError: if the database cannot store it.
         """
@@ -411,7 +411,7 @@ class RecordVerbs(SessionCore):
             summary_id: Names one summary, as for `expand`.
             verdict: `good`, `wrong` or `incomplete`.
             note: What is right or missing, in at most 600 characters and half of the summary's size. The model is told,
-                and every later text of this summary says it: in the model's words, or else as a line of its own.
+                and every later text of this summary says it, in the model's words or on a line of its own.
             text: Your own words for the whole summary. If one of its messages is edited later, the summary is written
                 again, so put what must stay into `note` too.
 
@@ -420,15 +420,15 @@ class RecordVerbs(SessionCore):
 
         Raises:
             NotFoundError: if the session has no such summary.
-            InvalidInputError: if `summary_id` fits several, the summary is not written yet, or a good one gets a note
-                or a text.
+            InvalidInputError: if `summary_id` matches several, the summary is not written yet, or a good one gets a
+                note or a text.
             StorageError: if the database cannot store it.
         """
         core = self.core
         runtime = core.engine.writable_runtime()
         core.check_owner()
         if verdict == "good" and (note is not None or text is not None):
-            msg = "a good summary gets no note and no other text: leave them out, or call it wrong or incomplete"
+            msg = "a good summary takes no note and no other text: leave them out, or call it wrong or incomplete"
             raise InvalidInputError(msg)
         alone = core.scope is not None and not has_sole_track(core)
         found = summary_named(runtime, core.session_id, summary_id, track=core.track, alone=alone)
@@ -466,7 +466,7 @@ class RecordVerbs(SessionCore):
     arate = off_loop_twin(rate)
 
     def _tell_of_tracks(self, tracks: Sequence[str]) -> None:
-        """Say where the messages are of a session whose main track has none: an empty list alone would mislead."""
+        """If the main track has no messages, say which tracks do: an empty list alone would mislead."""
         if not tracks:
             return
         named = ", ".join(map(repr, tracks[:_MOST_NAMED])) + (", ..." if len(tracks) > _MOST_NAMED else "")

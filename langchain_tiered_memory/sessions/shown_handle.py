@@ -1,4 +1,4 @@
-"""Handles, which have nothing to show but what they look up: as it is when somebody looks."""
+"""Handles hold no values to show, so they look them up each time somebody looks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from langchain_tiered_memory.errors import TieredMemoryError
 
 
 class ShownHandle(Shown):
-    """A memory, a session or a run. Its `repr` reads nothing; `str` and HTML do, and never raise of it."""
+    """A memory, a session or a run. Its `repr` reads nothing. `str` and HTML read, and never raise."""
 
     @abstractmethod
     def _name(self) -> str:
-        """Which it is, without looking anything up."""
+        """Its name, without looking anything up."""
 
     def _looked_up(self) -> Sheet:
         """What it shows."""

@@ -1,7 +1,4 @@
-"""The verbs of a session that have to do with views (contexts, what the guard decided) and with an agent's run.
-
-A run's are tasks, phases and checkpoints.
-"""
+"""A session's verbs for views (contexts, the guard's decisions) and for runs (tasks, phases, checkpoints)."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ class ViewVerbs(SessionCore):
                 Other names are those of `settings.context.views`, such as `detailed` and `compact`.
             profile: The profile whose condensation threshold applies. By default, the name of the model.
             branch: Ids of the messages on this branch of a forked conversation. Other messages, and summaries that
-                cover any of them, are not shown. Takes time that grows with the session.
+                cover any of them, are not shown. This takes longer the longer the session is.
 
         Returns:
             The messages, an account of them, and in `.guard` what was done to make them fit.
@@ -302,7 +299,7 @@ class ViewVerbs(SessionCore):
             project: As for `checkpoint`.
 
         Raises:
-            StorageError: if the checkpoint cannot be written. Better not do the operation now.
+            StorageError: if the checkpoint cannot be written. Do not start the operation then.
         """
         reasons = reasons_to_save(settings=self.core.checked.settings.checkpoints, operation=operation)
         return self._saved(reasons, project=project, alone=self.core.scope is not None) if reasons else None
@@ -380,7 +377,7 @@ class ViewVerbs(SessionCore):
     def _save_in_passing(
         self, reasons: Sequence[str], *, project: Mapping[str, Any] | None = None
     ) -> MemoryCheckpoint | None:
-        """Save what is due; one that cannot be written unmakes nothing: it is reported as `checkpoint_failed`."""
+        """Save what is due. If that fails, nothing is undone: the event `checkpoint_failed` reports it."""
         try:
             return self._saved(reasons, project=project) if reasons else None
         except StorageError as error:
