@@ -1,10 +1,10 @@
-"""The check of arguments at the public border: one, made from the signatures of the verbs.
+"""The one check of arguments at the public border, built from the verbs' signatures.
 
-A verb says by its annotations what it takes; `types/arguments.py` has words for what a type alone does not say. The
-check is pydantic's, made when a verb is first called, and costs some ten microseconds a call. What is wrong is refused
-before anything is read or written, with the argument, what came, and what is wanted. What Python's users take for the
-same is taken: an `int` for a `float`, any iterable where several are wanted, subclasses. One text, one mapping or one
-message is never several.
+A verb's annotations say what it accepts. `types/arguments.py` has types for what a plain type cannot say. The check
+uses pydantic, is built when a verb is first called, and costs about ten microseconds per call. It refuses a wrong
+argument before anything is read or written, and names the argument, the value and what it must be. It accepts what
+Python users treat as the same: an `int` for a `float`, any iterable for several values, subclasses. One text, one
+mapping or one message is never several.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 Interface = TypeVar("Interface", bound=type)
 
 _ONE = (str, bytes, bytearray, memoryview, Mapping, BaseModel)
-"""What can be iterated, and is one thing all the same."""
+"""Types that can be iterated but count as one value."""
 _SEVERAL = (list, tuple, set, frozenset, Sequence, Iterable, Collection)
 _SHOWN = Repr()
 _SHOWN.maxstring = _SHOWN.maxother = SHOWN_CHARACTERS
 
 
 def checked(error: type[TieredMemoryError] = ArgumentError) -> Callable[[Verb], Verb]:
-    """Have a public function or method check its arguments.
+    """Make a public function or method check its arguments.
 
     Args:
-        error: What is raised; `SettingsError` where something is set up.
+        error: The error to raise. It is `SettingsError` if the function sets something up.
     """
 
     def with_check(verb: Verb) -> Verb:
@@ -50,7 +50,7 @@ def checked(error: type[TieredMemoryError] = ArgumentError) -> Callable[[Verb], 
 
 
 def checked_verbs(interface: Interface) -> Interface:
-    """Have each public method that a class itself defines check its arguments, those that are added later too."""
+    """Make each public method that a class itself defines check its arguments, including methods added later."""
     for name, member in list(vars(interface).items()):
         if name.startswith("_") or not isinstance(member, types.FunctionType) or hasattr(member, "__wrapped__"):
             continue
@@ -78,7 +78,7 @@ def _with_check(verb: Callable[..., Any], error: type[TieredMemoryError]) -> Cal
 
 
 class _ReadLater(dict[str, Any]):
-    """Names that a module gives when it is asked (PEP 562): what it need not import to be imported."""
+    """Names that a module imports only on request (PEP 562)."""
 
     def __init__(self, module: types.ModuleType) -> None:
         super().__init__()
@@ -92,11 +92,11 @@ class _ReadLater(dict[str, Any]):
 
 
 class _Border:
-    """What one verb takes; its annotations are read when it is first called, and must be there at run time.
+    """What one verb accepts. Its annotations are read at its first call, and must exist at run time.
 
     Args:
         verb: The function.
-        error: What is raised for anything else.
+        error: The error to raise for anything else.
     """
 
     def __init__(self, verb: Callable[..., Any], error: type[TieredMemoryError]) -> None:
@@ -122,7 +122,7 @@ class _Border:
         return {name: TypeAdapter(_strict(hint)) for name, hint in read.items()}
 
     def taken(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments as the verb is to have them."""
+        """The arguments in the form that the verb expects."""
         try:
             bound = self._signature.bind(*args, **named)
         except TypeError as error:
@@ -131,7 +131,7 @@ class _Border:
             several = (one.name for one in self._signature.parameters.values() if one.kind == one.VAR_KEYWORD)
             changes = bound.arguments.get(next(several, ""), {})
             unknown = ", ".join(repr(one) for one in changes if one not in self._adapters)
-            said = unknown and f"there is no argument {unknown}, but {', '.join(self._adapters)}"
+            said = unknown and f"there is no argument {unknown}; known are {', '.join(self._adapters)}"
             said = said or _put_in_form(self._adapters, bound.arguments) or _put_in_form(self._adapters, changes)
             if not said:
                 return bound.args, bound.kwargs
@@ -146,12 +146,12 @@ class _Border:
 
 
 def checked_fields(kind: type, values: Mapping[str, Any], error: type[TieredMemoryError]) -> dict[str, Any]:
-    """What the fields of a class that is no record of ours are given, as they are to have it.
+    """The values for the fields of a class that is not a record of ours, in the form that they expect.
 
     Args:
-        kind: The class; what its bases define is not looked at.
-        values: By name. Those that the class does not define stay as they are.
-        error: What is raised for what cannot be taken.
+        kind: The class. Fields of its bases are not checked.
+        values: Values by name. Those that the class does not define stay as they are.
+        error: The error to raise for a value that cannot be used.
     """
     adapters, taken = _own_adapters(kind), dict(values)
     said = _put_in_form(adapters, taken)
@@ -162,7 +162,7 @@ def checked_fields(kind: type, values: Mapping[str, Any], error: type[TieredMemo
 
 
 def _put_in_form(adapters: Mapping[str, TypeAdapter[Any]], values: dict[str, Any]) -> str:
-    """Give named values the form that they are to have; says what cannot be taken."""
+    """Convert named values to their expected form. Returns what is wrong, or an empty text."""
     for name in [one for one in values if one in adapters]:
         try:
             values[name] = adapters[name].validate_python(values[name])
@@ -183,7 +183,7 @@ def _own_adapters(kind: type) -> Mapping[str, TypeAdapter[Any]]:
 
 
 def _told(name: str, error: ValidationError) -> str:
-    """What cannot be taken, and what is wanted; of a list, the element that fits nowhere is named."""
+    """What is wrong with a value, and what it must be. In a list, the element that does not fit is named."""
     faults = error.errors(include_url=False)
     places = [tuple(one for one in fault["loc"] if isinstance(one, int)) for fault in faults]
     place = max(places, key=len)
@@ -196,10 +196,10 @@ def _told(name: str, error: ValidationError) -> str:
 
 
 def _strict(hint: Any) -> Any:  # noqa: ANN401 - any annotation
-    """An annotation as pydantic is to check it: nothing is converted but what Python's users take for the same.
+    """An annotation for pydantic to check. Only values that Python users treat as the same are converted.
 
     Raises:
-        TypeError: when this module does not know how to check it.
+        TypeError: if this module does not know how to check it.
     """
     plain, inner = get_origin(hint) or hint, [one for one in get_args(hint) if one is not ...]
     if plain is Annotated:
@@ -238,7 +238,7 @@ def _refuse(wanted: str, **more: object) -> NoReturn:
 
 
 def _such(mark: Such, value: object, inner: Callable[[object], Any]) -> object:
-    """A value of a type of which some are meant."""
+    """A value of a type that allows only some values."""
     try:
         found = inner(value)
     except ValidationError as error:
@@ -257,12 +257,12 @@ def _iterable(value: object) -> object:
 
 
 def _listed(value: object, inner: Callable[[object], Any]) -> object:
-    """Several, as a list: so its elements can be looked at."""
+    """Several values as a list, so that its elements can be checked."""
     return inner(list(cast("Iterable[Any]", _iterable(value))))
 
 
 def _instance(kind: Any, wanted: str, value: object) -> object:  # noqa: ANN401 - a class, or one of typing's
-    """An object of a class; a record of ours is looked at field by field."""
+    """An object of a class. A record of ours is checked field by field."""
     if not isinstance(value, kind):
         _refuse(wanted)
     if dataclasses.is_dataclass(kind):

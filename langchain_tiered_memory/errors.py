@@ -28,8 +28,8 @@ def explain_validation(error: ValidationError, fields: str = "") -> str:
     """What pydantic found wrong, as one sentence in this package's words.
 
     Args:
-        error: As pydantic raised it.
-        fields: The names that would have been known, for whoever misspelt one.
+        error: The error that pydantic raised.
+        fields: The known names, to suggest one for a misspelt name.
     """
     found = [_explain_fault(fault, fields) for fault in error.errors(include_url=False)]
     return "; ".join(dict.fromkeys(found))
@@ -50,14 +50,14 @@ def _explain_fault(fault: ErrorDetails, fields: str) -> str:
 
 
 SHOWN_CHARACTERS = 80
-"""Of a value that cannot be used: enough to recognise it."""
+"""Characters of a refused value that an error shows: enough to recognise it."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn, and point at the line of the program that called this package, through whatever library it did so.
+    """Warn, and point at the line of the program that called this package, directly or through other libraries.
 
     Args:
-        message: What to say.
+        message: The text of the warning.
         category: The class of the warning.
     """
     frame, level = _outermost(sys._getframe(1))  # noqa: SLF001 - `inspect.currentframe`, the same, may be `None`
@@ -70,7 +70,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 
 @contextmanager
 def noted_caller() -> Iterator[None]:
-    """Remember the line that awaits a call, for what warns in a task or thread that is begun here."""
+    """Remember the line that awaits a call, for warnings in tasks or threads that start here."""
     frame, _ = _outermost(sys._getframe(2))  # noqa: SLF001 - as above; the first is `contextlib`'s
     token = _awaiting.set((frame.f_code.co_filename, frame.f_lineno))
     try:
@@ -80,7 +80,7 @@ def noted_caller() -> Iterator[None]:
 
 
 def _outermost(frame: FrameType) -> tuple[FrameType, int]:
-    """The first frame, from this one on, that is no library's, and which one it is; the last where all are."""
+    """The first frame from this one on that is not a library's, and its number. The last one if all are."""
     level = 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
         frame, level = frame.f_back, level + 1
@@ -89,7 +89,7 @@ def _outermost(frame: FrameType) -> tuple[FrameType, int]:
 
 _awaiting: ContextVar[tuple[str, int] | None] = ContextVar("_awaiting", default=None)
 _warned: dict[str | tuple[str, type[Warning], int], int] = {}
-"""As modules have one, so that a place warns once."""
+"""Like a module's own registry, so that each place warns once."""
 
 
 _LIBRARIES = (
@@ -97,7 +97,7 @@ _LIBRARIES = (
     *(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     "<frozen",
 )
-"""How the names of files begin that no caller of this package wrote."""
+"""Prefixes of file names that belong to libraries, not to the calling program."""
 
 
 class ReducedFunctionWarning(UserWarning):
@@ -134,7 +134,7 @@ class NotFoundError(InvalidInputError, KeyError):
     """The session has nothing with this id."""
 
     def __str__(self) -> str:
-        """The message itself: `KeyError` would quote it."""
+        """The message itself, which `KeyError` would quote."""
         return str(self.args[0]) if self.args else ""
 
 
@@ -205,9 +205,7 @@ class DamagedRowError(StorageError):
     """
 
     def __init__(self, table: str, row: str, column: str, why: str) -> None:
-        super().__init__(
-            f"{table} {row}: its {column} {why}; verify() names all that is damaged, doctor() makes again what can be"
-        )
+        super().__init__(f"{table} {row}: its {column} {why}; verify() lists all damage, doctor() repairs what it can")
         self.table = table
         self.row = row
         self.column = column
@@ -267,7 +265,7 @@ class IndexUnavailableError(TieredMemoryError):
     def __init__(self, message: str, *, is_silent: bool = False) -> None:
         super().__init__(message)
         self.is_silent = is_silent
-        """Whether it gave no answer in time: another try would cost as long."""
+        """Whether it gave no answer in time. Another try would take as long."""
 
 
 class EmbedderMismatchError(TieredMemoryError):

@@ -1,7 +1,7 @@
-"""Every event that a memory tells of: its name, its level in Python's logging, and what it says.
+"""Every event that a memory reports: its name, its level in Python's logging, and what it says.
 
-An event's name is a plain string for whoever listens (`event.name == "summary_made"`). The level decides what
-`monitoring.logging` lets through: warnings are what a person should look at, all else is information.
+An event's name is a plain string for listeners (`event.name == "summary_made"`). The level decides what
+`monitoring.logging` lets through: a person should look at warnings, and everything else is information.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class EventName(StrEnum):
     NOTES_JOINED = "notes_joined", "a model rewrote notes in fewer words, because a view had no room for them"
     CONDENSED_APART = "condensed_apart", "the last request could not be used to condense; the usual call was made"
     REQUEST_NOT_KEPT = "request_not_kept", "the last request cannot be used to condense; the usual call will be made"
-    NOTE_NOT_REPLACED = "note_not_replaced", "a summary named a note that it does not tell of; the note stays"
+    NOTE_NOT_REPLACED = "note_not_replaced", "a summary would replace a note that it does not mention; the note stays"
     NEXT_WRITER = "next_writer", "another writer takes over a summary"
-    CIRCUIT_OPENED = "circuit_opened", "a writer failed repeatedly, and is left alone for a while", _WARNING
+    CIRCUIT_OPENED = "circuit_opened", "a writer failed repeatedly, and is not called for a while", _WARNING
     CIRCUIT_CLOSED = "circuit_closed", "a writer works again"
     EXTENSION_FAILED = "extension_failed", "a plugin, validator, hook or collector failed and was skipped", _WARNING
     SECTION_FAILED = (
@@ -98,8 +98,8 @@ class EventName(StrEnum):
         _WARNING,
     )
     CHECKPOINT_UNUSABLE = "checkpoint_unusable", "no checkpoint can be used", _WARNING
-    FILE_PROMOTED = "file_promoted", "a file of a run went to a higher tier"
-    FILE_DEMOTED = "file_demoted", "a file of a run went to a lower tier"
+    FILE_PROMOTED = "file_promoted", "a file of a run moved to a higher tier"
+    FILE_DEMOTED = "file_demoted", "a file of a run moved to a lower tier"
     FILE_CHANGED = "file_changed", "a kept file has changed on the disk"
     FILE_DELETED = "file_deleted", "a kept file is gone from the disk", _WARNING
     FILE_DAMAGED = "file_damaged", "the kept content of a file cannot be read; the file is read again", _WARNING
@@ -108,13 +108,13 @@ class EventName(StrEnum):
         "a file was read again although it is unchanged; the request points to its text above",
     )
     FILE_NOT_LOADED = "file_not_loaded", "a critical file could not be loaded", _WARNING
-    FILES_COLLECTED = "files_collected", "files that nobody opened went to lower tiers"
+    FILES_COLLECTED = "files_collected", "files that nobody opened moved to lower tiers"
     FILES_OPTIMISED = "files_optimised", "the tiers were emptied or packed"
     FILES_CROWDED = "files_crowded", "the hot and warm tiers are nearly full", _WARNING
     RUN_STARTED = "run_started", "a run began"
     RUN_FIGURES = "run_figures", "the figures of a run, every ten minutes"
     RUN_ENDED = "run_ended", "a run ended, with its figures"
-    ARTIFACT_NOT_KEPT = "artifact_not_kept", "an attachment cannot be stored; its message was", _WARNING
+    ARTIFACT_NOT_KEPT = "artifact_not_kept", "an attachment could not be stored; its message was", _WARNING
     HISTORY_NOT_WRITTEN = "history_not_written", "the last messages are not in the session", _WARNING
     ANSWER_NOT_STORED = "answer_not_stored", "an answer could not be stored; the next request stores it", _WARNING
     TURN_INTERRUPTED = "turn_interrupted", "an answer was interrupted; the user's message is kept", _WARNING
@@ -144,7 +144,7 @@ class EventName(StrEnum):
     )
     FORGOTTEN_NOT_STORED = (
         "forgotten_not_stored",
-        "a forgotten message came again with the same id and words; it was not stored",
+        "a forgotten message came back with the same id and words; it was not stored",
         _WARNING,
     )
     BACKGROUND_FAILED = "background_failed", "work in the background failed; the memory will try again", _WARNING
@@ -156,13 +156,13 @@ class EventName(StrEnum):
 DURABLE = frozenset(
     {EventName.SUMMARY_MADE, EventName.CHECKPOINT_MADE, *(one for one in EventName if one.startswith("view_"))}
 ) - {EventName.VIEW_UNDONE, EventName.VIEW_NOT_WRITTEN}
-"""What is written down together with what it tells of, and told again after a crash came between the two."""
+"""Events that are stored together with what they report, and delivered again if a crash came before delivery."""
 
 
 def table() -> str:
-    """All events as a table in Markdown, as the documentation has it."""
+    """All events as a Markdown table for the documentation."""
     rows = [
         f"| `{one}` | {logging.getLevelName(one.level).lower()} | {one.about} | {'yes' if one in DURABLE else ''} |"
         for one in EventName
     ]
-    return "\n".join(["| event | level | says that | told again after a crash |", "|---|---|---|---|", *rows])
+    return "\n".join(["| event | level | meaning | delivered again after a crash |", "|---|---|---|---|", *rows])

@@ -66,7 +66,7 @@ class ValidatingPlugin(CondensationPlugin, Protocol):
     """A plugin that validates its own summaries, besides the validators that see all summaries."""
 
     def validate(self, job: CondenseJob, text: str) -> Verdict:
-        """Judge whether `text` may stand for the sources of `job`. It is cut to its size and repaired by the audit."""
+        """Judge whether `text` may stand for the sources of `job`. It is already cut to size and repaired."""
         ...
 
 
@@ -76,7 +76,7 @@ class Verdict:
 
     valid: bool
     issues: tuple[str, ...] = ()
-    """What is wrong, a sentence each."""
+    """What is wrong, one sentence each."""
     score: float | None = None
     """0 to 1, for telemetry."""
 

@@ -34,10 +34,10 @@ _MARKERS = "osD^vP"
 
 
 def _require(values: object, what: str, source: str) -> None:
-    """That there is something to draw.
+    """Check that there is something to draw.
 
     Raises:
-        InvalidInputError: where there is not; it says what to give.
+        InvalidInputError: if there is not. The message says what to give.
     """
     if not values:
         msg = f"there are no {what} to draw: give {source}"
@@ -46,7 +46,7 @@ def _require(values: object, what: str, source: str) -> None:
 
 @contextmanager
 def _drawn(title: str, x: str, y: str, *, dark: bool) -> Iterator[tuple[Figure, Axes]]:
-    """A figure with axes in the colours of the page; what is written in the block has them too."""
+    """A figure with axes in the colours of the page. What the block draws has them too."""
     try:
         from matplotlib import rc_context, ticker  # noqa: PLC0415 - an extra, and slow to import
         from matplotlib.figure import Figure  # noqa: PLC0415
@@ -73,13 +73,13 @@ def _drawn(title: str, x: str, y: str, *, dark: bool) -> Iterator[tuple[Figure, 
 
 
 def _legend(axes: Axes, **where: Any) -> None:  # noqa: ANN401 - as `Axes.legend` takes them
-    """Names what the axes show, without a frame."""
+    """Label the axes, without a frame."""
     axes.legend(frameon=False, fontsize=9, **where)
 
 
 _SENT = {False: COLOURS["history"], True: COLOURS["facts"]}
 _ROOM = 1.25
-"""How far above the window a request's need is drawn, as a share of the window: more is cut off."""
+"""How far above the window a request's need is drawn, as a share of the window. The rest is cut off."""
 
 
 def window_use(
@@ -164,7 +164,7 @@ def sent(use: Sequence[ContextSize], history: Sequence[int], *, dark: bool = Fal
 
 
 _LABELLED = 0.035
-"""Of the width: a summary that is narrower has no label."""
+"""A share of the width. A narrower summary has no label."""
 
 
 def tree(summaries: SummaryTree, *, dark: bool = False) -> Figure:
@@ -272,7 +272,7 @@ def in_view_against_billed(points: Mapping[str, Sequence[tuple[float, float]]], 
 
 
 def _draw(axes: Axes, curves: Mapping[str, Iterable[tuple[float, float]]]) -> None:
-    """Curves of shares (0 to 1), each with a marker and a colour of its own."""
+    """Curves of shares (0 to 1), each with its own marker and colour."""
     for place, (name, curve) in enumerate(curves.items()):
         marker, colour = _MARKERS[place % len(_MARKERS)], SPARE_COLOURS[place % len(SPARE_COLOURS)]
         ordered = sorted(curve)
@@ -281,7 +281,7 @@ def _draw(axes: Axes, curves: Mapping[str, Iterable[tuple[float, float]]]) -> No
 
 
 def _paid_after(saved: Sequence[int], spent: Sequence[int]) -> int | None:
-    """The first call from which on as much was saved as was spent; `None` where that is not so by now."""
+    """The first call after which the savings stay at or above the spending. `None` if there is none yet."""
     call = len(saved)
     while call and saved[call - 1] >= max(spent[call - 1], 1):
         call -= 1

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened and that a person may want to know."""
+    """Something that happened and that a person may want to know about."""
 
     id: str
     """Stable: if the event is delivered again, it has the same id."""
@@ -65,7 +65,8 @@ class VerifyReport(Shown, sheet="records.verify_report"):
     pending_vectors: int = 0
     """Passages without a vector so far."""
     notes: tuple[str, ...] = ()
-    """What a person may want to know although it is no fault: counts of another counter, vectors still to be made."""
+    """What a person may want to know although it is not a fault: counts of another counter, vectors still to be
+    made."""
 
     @property
     def healthy(self) -> bool:
@@ -127,8 +128,8 @@ class FlushReport:
     vectors: int
     """Passages embedded by this call."""
     pending: int
-    """Work that is left: failed attempts that wait for their back-off, and what the timeout cut off. In the latter,
-    work that was not begun counts as one for each session."""
+    """Work that is left: failed attempts that wait for their back-off, and work that the timeout cut off. All work of a
+    session that was not begun counts as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -1,12 +1,13 @@
-"""OpenTelemetry spans and metrics of memory operations, where the program has set up a provider; else nothing.
+"""OpenTelemetry spans and metrics of memory operations, if the program has set up a provider.
 
-Names are those of the `gen_ai` conventions for memory (semantic-conventions-genai 0.1: `search_memory`,
-`upsert_memory`, `delete_memory`, `gen_ai.memory.*`, `gen_ai.conversation.id`), in Development there; what they have no
-name for begins with `tiered_memory.`. No content is ever told: no message, query, path or file.
+Names follow the `gen_ai` conventions for memory (semantic-conventions-genai 0.1, in Development: `search_memory`,
+`upsert_memory`, `delete_memory`, `gen_ai.memory.*`, `gen_ai.conversation.id`). Other names begin with
+`tiered_memory.`. Content is never reported: no message, query, path or file.
 
-Nothing is imported here: a provider can only be set by who imported the API, so without one an operation costs a look
-into `sys.modules`, and with the API alone a look at its provider. Spans of operations that wait (contexts, model calls)
-are not made current: their steps run in several threads. Those of plain functions are, so what is called in them nests.
+This module does not import OpenTelemetry. Only a program that imported the API can set a provider, so without one an
+operation costs a look into `sys.modules`, and with only the API a look at its provider. Spans of operations that wait
+(contexts, model calls) are not made current, because their steps run in several threads. Spans of plain functions are
+current, so calls inside them nest.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CONVERSATION = "gen_ai.conversation.id"
 RECORDS = "gen_ai.memory.record.count"
 ERROR = "error.type"
 DURATION = "gen_ai.client.operation.duration"
-"""Seconds of each operation, by its name; the conventions' histogram."""
+"""Seconds of each operation, by its name: the conventions' histogram."""
 CONTEXT_TOKENS = "tiered_memory.context.tokens"
 CONDENSE_TOKENS = "tiered_memory.condense.tokens"
 FILE_MOVES = "tiered_memory.file.moves"
@@ -46,7 +47,7 @@ Name: TypeAlias = Literal[
     "collect_files",
     "optimise_files",
 ]
-"""The first three are the conventions' own; for the others they allow names of one's own."""
+"""The first three are from the conventions, which allow other names for the rest."""
 _INSTRUMENTS: Mapping[str, tuple[Literal["counter", "histogram"], str, str]] = {
     DURATION: ("histogram", "s", "Duration of memory operations"),
     CONTEXT_TOKENS: ("histogram", "{token}", "Size of contexts, system prompt and tools included"),
@@ -54,7 +55,7 @@ _INSTRUMENTS: Mapping[str, tuple[Literal["counter", "histogram"], str, str]] = {
     FILE_MOVES: ("counter", "{file}", "Files that went to another tier"),
 }
 _IDLE = frozenset({"_ProxyMeterProvider", "NoOpMeterProvider", "ProxyTracerProvider", "NoOpTracerProvider"})
-"""What the API gives while no provider is set; the first of them has no public name."""
+"""The API's providers while none is set. The first has no public name."""
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +85,7 @@ def _instrument(name: str) -> Any:  # noqa: ANN401 - as above
 
 
 def add(name: str, amount: int, attributes: Mapping[str, Any] | None = None) -> None:
-    """Raise a counter."""
+    """Add to a counter."""
     counter = _instrument(name)
     if counter is not None:
         counter.add(amount, dict(attributes or {}))
@@ -103,10 +104,10 @@ def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def operation(name: Name, attributes: Mapping[str, Any], *, is_current: bool = True) -> Iterator[Note]:
-    """Trace and time what is inside; does nothing where no provider is set. The value takes what is known by then.
+    """Trace and time the block. Does nothing if no provider is set. The yielded function adds attributes.
 
-    Attributes that are `None` are left out. Spans that begin within it in this thread are its children where it
-    `is_current`: not for a flow. An error is told by its class alone: its words may quote what was said.
+    Attributes that are `None` are left out. If it `is_current`, which a flow's is not, spans that begin in the block in
+    this thread are its children. Only the class of an error is reported, because its words may quote a message.
     """
     provider = _provider("opentelemetry.trace", "get_tracer_provider")
     span: Any = None

@@ -56,8 +56,8 @@ class FrozenClock:
 class ScriptedModel(BaseChatModel):
     """A chat model that answers from a script, sync and async, and records its calls.
 
-    It returns an `AIMessage` of the script as it is. A text gets `usage_metadata`, at one token for four characters. At
-    the end of the list, the last reply is repeated.
+    It returns an `AIMessage` of the script unchanged. A text gets `usage_metadata`, at one token per four characters.
+    After the end of the list, it repeats the last reply.
     """
 
     answers: Sequence[SkipValidation[Reply]] | Callable[[list[BaseMessage]], Reply] = Field(
@@ -160,17 +160,17 @@ _STRETCH = re.compile(
 )
 _FORM = re.compile(r"^Headings of `(\w+)`: (.+)\.$", re.MULTILINE)
 _SPELT_OUT = re.compile(r"^(## .+)\n\(", re.MULTILINE)
-"""A heading of the only summary that is asked for, with what belongs there."""
+"""A heading of the only requested summary, with what belongs under it."""
 _BESIDE = re.compile(r"^<earlier[^>\n]{0,20}>\n|^<again>[^\n]*\n?", re.MULTILINE)
-"""What stands in a part and nobody said: a tag before a summary, and why it is asked for again."""
+"""Lines of a part that nobody said: the tag before a summary, and why it is requested again."""
 
 
 def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> str | None:
-    """What a stand-in answers to a prompt for summaries, one or several; `None` for a prompt that asks for none.
+    """The answer of a stand-in to a prompt for one or several summaries. `None` for a prompt that asks for none.
 
     Args:
         messages: The prompt.
-        write: Gives one summary, for a text with headings, the part's sources and `Aim at N tokens`.
+        write: Returns one summary, for a text with headings, the part's sources and `Aim at N tokens`.
     """
     asked = "\n".join(str(message.text) for message in spelt_out(messages))
     forms = {name: "\n".join(told.split(", ")) for name, told in _FORM.findall(asked)}
@@ -189,7 +189,7 @@ def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> st
 
 
 def spelt_out(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """A prompt that stands behind an agent's request, as one that quotes what it names; any other as it is."""
+    """Turn a prompt that follows an agent's request into one that quotes what it names. Others stay as they are."""
     last = str(messages[-1].text) if messages else ""
     if not _STRETCH.search(last):
         return list(messages)
@@ -213,7 +213,7 @@ def _telling_of_part(prompt: str) -> str:
 
 
 def _messages_in(prompt: str) -> Iterator[tuple[str, str]]:
-    """Speaker and text of what stands in a part: messages behind their tags, or the text of summaries."""
+    """Speakers and texts of a part: messages after their tags, or the text of summaries."""
     tags = list(_MESSAGE.finditer(prompt))
     body = _BESIDE.sub("", prompt[: prompt.rfind("\nAim at ")])
     if not tags:
@@ -225,7 +225,7 @@ def _messages_in(prompt: str) -> Iterator[tuple[str, str]]:
 
 
 def _telling(headings: Sequence[str], sources: Iterable[tuple[str | None, str]], asked: str) -> str:
-    """Sentences of the sources under the first headings, in the size that is asked for."""
+    """Sentences of the sources under the first headings, in the requested size."""
     aim = _AIM.search(asked)
     room = (int(aim[1]) if aim else _DEFAULT_AIM) * _CHARS_PER_TOKEN * _FILLED
     headings = headings[:2] or ["Overview"]

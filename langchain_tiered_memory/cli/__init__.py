@@ -1,1 +1,1 @@
-"""The command line. Modules here load what they need when a command runs, so that `--help` answers at once."""
+"""The command line. Its modules load what they need only when a command runs, so `--help` is fast."""

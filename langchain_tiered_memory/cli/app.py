@@ -1,4 +1,4 @@
-"""The command `tiered-memory`, and the one place where errors become a line on the terminal."""
+"""The command `tiered-memory`, and the only place that turns errors into a line on the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 EXIT_INTERRUPTED = 130
-"""128 + SIGINT, as shells count."""
+"""128 + SIGINT, as shells do."""
 _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "replay": (replaying.replay, "--db memory.db"),
     "ask": (ask.ask, 'memory.db alice "What was the budget?"'),
@@ -44,7 +44,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "status": (care.status, "memory.db"),
     "setup": (care.setup, "--yes"),
 }
-"""In the order of `--help`, each with the arguments of an example."""
+"""The commands in the order of `--help`, each with example arguments."""
 _WITH_KEY = ("encrypt", "rotate-key")
 EXAMPLES = {
     name: f"tiered-memory {'--key-file key.txt ' if name in _WITH_KEY else ''}{name} {example}"
@@ -52,19 +52,19 @@ EXAMPLES = {
 }
 _EXIT_CODES = (
     "Exit codes: 0 done; 1 problems remain, or you answered no; 2 the command failed; 130 stopped "
-    "with Ctrl-C. You can shorten an id to any unique beginning."
+    "with Ctrl-C. You can shorten an id to any unique prefix."
 )
 
 
 class Command(TyperCommand):
-    """A command whose help names no Python types, which newer versions of typer write, such as `<list[str]>`."""
+    """A command whose help omits the Python types, such as `<list[str]>`, that newer versions of typer show."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer's own click, which has no public name
         """All arguments and options, help included."""
         return _without_types(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - as above
-        """What stands behind the command's name, as other commands write it: `DB [SESSION]`."""
+        """The usage after the command's name in the common form: `DB [SESSION]`."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
@@ -126,12 +126,12 @@ def _common(
 
 
 def main() -> None:
-    """Run the command line and leave: 0, 1 for problems found, 2 for what cannot be done, 130 for Ctrl-C."""
+    """Run the command line and exit: 0, 1 if there are problems, 2 if the command failed, 130 for Ctrl-C."""
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and give its exit code. An error of this package is one line, never a traceback."""
+    """Run one command and return its exit code. An error of this package is one line, never a traceback."""
     try:
         code = app(arguments, standalone_mode=False, prog_name="tiered-memory")
     except TieredMemoryError as error:
@@ -154,7 +154,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _mistaken(error: Any, message: str) -> int:  # noqa: ANN401 - of typer's own click, which has no public name
-    """One line on what is wrong with the arguments, and where to read on; the help itself where none were given."""
+    """One line that says what is wrong with the arguments, and where to find help. Without any, the help itself."""
     where = getattr(getattr(error, "ctx", None), "command_path", "tiered-memory")
     if "\n" in message.strip():
         sys.stderr.write(f"{message}\n")

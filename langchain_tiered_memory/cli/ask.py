@@ -1,4 +1,4 @@
-"""What a model gets, what a session states, what a person says of it; by which policy a context is filled.
+"""Commands that show what a model gets and what a session states, correct and rate it, and show the policy.
 
 `tiered-memory ask`, `facts`, `correct`, `rate` and `policy`.
 """
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.contexts import Context
 
 _BRIEF_LINES = 8
-"""Lines that a brief view shows of one text."""
+"""Lines of one text in a brief view."""
 _BRIEF_MESSAGES = 4
-"""Messages that a brief view shows of one section: the first, and the last three."""
+"""Messages of one section in a brief view: the first, and the last three."""
 
 
 def ask(
@@ -67,14 +67,14 @@ def ask(
 
 
 def show_context_of(context: "Context", *, brief: bool) -> None:
-    """Print what is in a context and what is not, then what it says."""
+    """Print what a context has and lacks, then its text."""
     show(context)
     for part in _content(context, brief=brief):
         out().print(part)
 
 
 def _content(context: "Context", *, brief: bool) -> "Iterator[RenderableType]":
-    """What a model would get, section by section; if `brief`, the first lines of each text and a few messages."""
+    """What a model would get, section by section. If `brief`, the first lines of each text and a few messages."""
     messages = {message.id: message for message in context.messages}
     for section in context.sections:
         own = [messages[entry_id] for entry_id in section.entry_ids if entry_id in messages]
@@ -203,7 +203,7 @@ def rate(
 ) -> None:
     """Rate a summary. Its writer rewrites a wrong or incomplete one.
 
-    What a model wrote waits for the program that has the model.
+    A model's summary waits until a program with the model rewrites it.
     """
     quiet = Settings(tree=TreeSettings(background=False))
     with open_memory(db, must_exist=True, settings=quiet) as memory:
@@ -217,7 +217,7 @@ def rate(
         return
     say(f"{short(rated.id)}: called {verdict}", where=out())
     if rated.stale:
-        say("It is made again the next time that its program has the session.", style="dim")
+        say("It will be rewritten when its program next uses the session.", style="dim")
     elif verdict != "good":
         say(rated.text, where=out())
 
@@ -238,7 +238,7 @@ def policy(
     numbers: Annotated[bool, typer.Option("--numbers", help="Also show the numbers that no setting changes.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how much room each section of a context has, in each mode, and what gives way if not everything fits."""
+    """Show how much room each section of a context has in each mode, and what gives way if not everything fits."""
     from langchain_tiered_memory.context.numbers import NUMBERS, told  # noqa: PLC0415
     from langchain_tiered_memory.context.policy import (  # noqa: PLC0415
         LADDER,
@@ -264,7 +264,7 @@ def policy(
     for row in columns["talk"]:
         way = f"gives way at step {row.gives_way}" if row.gives_way else "does not give way"
         lines.append(f"{row.section}: {row.about}; {row.share:.1%} of {row.of} in talk, {way}")
-    lines += ["", *(f"{mode}: {REASONS[mode]}" for mode in SHOWN_MODES), "", "Where not all fits:"]
+    lines += ["", *(f"{mode}: {REASONS[mode]}" for mode in SHOWN_MODES), "", "If not everything fits:"]
     lines += [f"{step}. {section}: {what}" for step, (section, what) in enumerate(LADDER, 1)]
     for line in lines:
         out().print(line, markup=False)

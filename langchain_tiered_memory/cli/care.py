@@ -1,4 +1,4 @@
-"""Looking after a database, and after what works here with less than it could.
+"""Commands that look after a database, and show and install what is missing on this machine.
 
 `tiered-memory inspect`, `verify`, `reindex`, `doctor`, `encrypt`, `rotate-key`, `status` and `setup`.
 """
@@ -110,10 +110,10 @@ def _show_sessions(metrics: Sequence[SessionMetrics]) -> None:
     for one in metrics:
         levels = "+".join(str(level.summaries) for level in one.levels) or "0"
         rows.append((one.session_id, one.messages, one.tokens, levels, percent(one.overall_ratio)))
-    to_mend = [one.failed + one.degraded + one.stale for one in metrics]
-    if any(to_mend):
-        columns.append("to mend")
-        rows = [(*row, count) for row, count in zip(rows, to_mend, strict=True)]
+    to_repair = [one.failed + one.degraded + one.stale for one in metrics]
+    if any(to_repair):
+        columns.append("to repair")
+        rows = [(*row, count) for row, count in zip(rows, to_repair, strict=True)]
     tell(table(plural(len(metrics), "session"), columns, rows, most=len(rows)))
 
 
@@ -202,13 +202,13 @@ def status(
 
 
 def say_gaps(status: MemoryStatus) -> None:
-    """One line on standard error for each thing that works with less than it could."""
+    """One line on standard error for each part that lacks something."""
     for gap in status.gaps:
         say(_for_a_shell(gap), style="yellow")
 
 
 def _for_a_shell(gap: str) -> str:
-    """What works with less than it could, without the remedies that only a program can take."""
+    """What is missing, without remedies that only a program can use."""
     told, *remedies = gap.split("; ")
     return "! " + "; ".join([told, *(one for one in remedies if "=" not in one)])
 

@@ -1,4 +1,4 @@
-"""Opens memories for commands, and reads what public verbs do not show of an existing one."""
+"""Opens memories for commands, and reads what the public verbs do not show."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _ROOTS = 1000
-"""More top summaries than a session of millions of messages has."""
+"""A limit that exceeds the top summaries of a session with millions of messages."""
 
 
 def open_memory(
@@ -31,14 +31,14 @@ def open_memory(
     settings: Settings | None = None,
     read_only: bool = False,
 ) -> TieredMemory:
-    """The memory at `where`; `None` for one that is gone when it is closed.
+    """The memory at `where`. `None` gives one that lasts until it is closed.
 
     Raises:
-        NotFoundError: when it must exist and there is no such file. (Opening would make an empty one.)
-        SettingsError: when the model cannot be used.
+        NotFoundError: if it must exist and there is no such file. (Opening would create an empty one.)
+        SettingsError: if the model cannot be used.
     """
     if must_exist and where is not None and "://" not in where and not Path(where).is_file():
-        msg = f"there is no database at {where}: make one with `tiered-memory replay --db {where}` or `import`"
+        msg = f"there is no database at {where}: create one with `tiered-memory replay --db {where}` or `import`"
         raise NotFoundError(msg)
     from langchain_tiered_memory.memory import TieredMemory  # noqa: PLC0415 - slow to import
 
@@ -53,7 +53,7 @@ def open_memory(
 
 
 def existing_session(memory: TieredMemory, session_id: str) -> Session:
-    """The session of that name, or the one whose name begins so."""
+    """The session with that name, or the only one whose name begins with it."""
     known = memory.sessions()
     if session_id in known:
         return memory.session(session_id)
@@ -72,7 +72,7 @@ def existing_session(memory: TieredMemory, session_id: str) -> Session:
 
 
 def priced_settings(model: str | None, *, price_in: float | None, price_out: float | None) -> Settings:
-    """The settings of the environment, with the price of `model` where one is given."""
+    """The settings of the environment, with the price of `model` if one is given."""
     if price_in is None and price_out is None:
         return settings_from_environment()
     price = PriceSettings(input_per_million=price_in or 0.0, output_per_million=price_out or 0.0)
@@ -94,7 +94,7 @@ def entries_of(session: Session) -> Iterator[Entry]:
 
 
 def message_ids_of(session: Session, given: Sequence[str]) -> tuple[str, ...]:
-    """The ids of a session's messages that were given whole, or by a beginning that no other shares."""
+    """The ids of a session's messages, given in full or by a unique prefix."""
     store, ref = session.core.found()
     found: list[str] = []
     for one in given:
@@ -108,21 +108,21 @@ def message_ids_of(session: Session, given: Sequence[str]) -> tuple[str, ...]:
 
 
 def has_vectors(memory: TieredMemory) -> bool:
-    """Whether the database has vectors, whoever made them."""
+    """Whether the database has vectors, from whatever embedder."""
     return memory.core.runtime.store.vector_queue.embedder() is not None
 
 
 def cover_of(session: Session) -> list[Summary]:
-    """The highest summaries of a session, in order: what stands for its history."""
+    """The highest summaries of a session, in order. They stand for its history."""
     store, ref = session.core.found()
     return store.tree.roots(ref, limit=_ROOTS) if ref is not None else []
 
 
 def named_node(session: Session, name: str) -> tuple[Summary | None, list[Summary | Entry]]:
-    """A summary with its sources, named as for `Session.expand`; no summary where a message, or several, are named so.
+    """A summary with its sources, named as for `Session.expand`. No summary if the name is that of messages.
 
     Raises:
-        NotFoundError: when the session has neither a summary nor a message of that name.
+        NotFoundError: if the session has neither a summary nor a message with that name.
     """
     from langchain_tiered_memory.recall.search import summary_named  # noqa: PLC0415 - slow to import
 

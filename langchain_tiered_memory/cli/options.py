@@ -1,6 +1,6 @@
 """Arguments and options that several commands share, each with its help text.
 
-The key of an encrypted database is read from a file alone: whoever lists processes sees a command line.
+The key of an encrypted database is only read from a file, because everybody who lists processes sees a command line.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from typing import Annotated, Final
 import typer
 
 EXIT_ERROR: Final = 2
-"""Something was asked that cannot be done; one line on stderr says what and why."""
+"""The command failed. One line on stderr says why."""
 EXIT_PROBLEMS: Final = 1
 """`verify` found problems, or an import refused some of its conversations."""
 
 EXIT_DECLINED: Final = 1
-"""The question whether to go on was answered with no."""
+"""The user answered no when asked whether to continue."""
 
 Database = Annotated[
     str,
@@ -66,16 +66,16 @@ _given: ContextVar[Path | None] = ContextVar("_given", default=None)
 
 
 def use_key_file(path: Path | None) -> None:
-    """Open the databases of this command with the key that stands in this file."""
+    """Open this command's databases with the key in this file."""
     _given.set(path)
 
 
 def given_key() -> Callable[[], bytes] | None:
-    """What reads the key that the command was given; `None` where it was given none."""
+    """A function that reads the command's key. `None` if it has none."""
     path = _given.get()
     return reader(path) if path is not None else None
 
 
 def reader(path: Path) -> Callable[[], bytes]:
-    """What reads the key in a file."""
+    """A function that reads the key in a file."""
     return lambda: path.read_bytes().rstrip(b"\r\n")

@@ -1,4 +1,4 @@
-"""`tiered-memory page` and `serve`: a session in a browser, as a file and live."""
+"""`tiered-memory page` and `serve`: a session in a browser, as a file or live."""
 
 import secrets
 import socket

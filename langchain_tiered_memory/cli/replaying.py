@@ -1,4 +1,4 @@
-"""`tiered-memory replay`: a conversation as it went."""
+"""`tiered-memory replay`: a conversation turn by turn."""
 
 import shlex
 from pathlib import Path

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 _WHOLE_ID = 12
 _SHORT_ID = 8
-"""Characters: ids that are longer than the first are shown by their first few, as contexts name summaries."""
+"""Ids longer than the first number of characters are cut to the second, as contexts name summaries."""
 _COMMANDS = {"rebuild_index": "reindex", "verify": "verify", "doctor": "doctor"}
 _VERB = re.compile(rf"`?\b({'|'.join(_COMMANDS)})\(\)`?")
 _SLOW = 10
-"""Steps in a second below which a tenth matters."""
+"""Steps per second below which a decimal is shown."""
 _UNITS = ((1e-3, "µs", 1e6), (1.0, "ms", 1e3), (120.0, "s", 1.0))
-"""Below how many seconds a unit is used, and how many of it make a second."""
+"""The seconds below which a unit is used, and how many of the unit make a second."""
 
 
 def out() -> Console:
@@ -56,13 +56,13 @@ def err() -> Console:
 
 
 def say(line: str, *, style: str = "", where: Console | None = None) -> None:
-    """One thing to know: broken between words on a terminal, one line for whatever else reads it."""
+    """One note: wrapped between words on a terminal, otherwise on one line."""
     console = where if where is not None else err()
     console.print(Text(line, style=style), soft_wrap=not console.is_terminal)
 
 
 def short(name: str) -> str:
-    """An id as it is shown: the beginning of a long one, which every command understands."""
+    """An id for display. A long one is cut to a prefix, which every command understands."""
     return name if len(name) <= _WHOLE_ID else name[:_SHORT_ID]
 
 
@@ -72,7 +72,7 @@ def print_json(value: object) -> None:
 
 
 def show(value: Shown, *, as_json: bool = False) -> None:
-    """A value as it shows itself in a terminal, without the name of its class, or as JSON."""
+    """Print a value as it shows itself in a terminal, without the name of its class, or as JSON."""
     if as_json:
         print_json(value)
     else:
@@ -81,12 +81,12 @@ def show(value: Shown, *, as_json: bool = False) -> None:
 
 
 def for_a_shell(told: str) -> str:
-    """What is told, with commands in the place of a memory's verbs."""
+    """A text with commands instead of a memory's verbs."""
     return _VERB.sub(lambda found: f"`tiered-memory {_COMMANDS[found[1]]}`", told)
 
 
 def tell(*blocks: Block) -> None:
-    """Tables and the like, laid out as values show them."""
+    """Print tables and other blocks as values show them."""
     out().print(Text(f"\n{blocks_as_text(blocks)}"), soft_wrap=True)
 
 
@@ -105,9 +105,9 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - anything that JSON has
 
 @contextmanager
 def progress(description: str, total: int, *, is_drawn: bool = True) -> Iterator[Callable[[], None]]:
-    """A bar on standard error while the block runs; the value is to be called once per step.
+    """A progress bar on standard error while the block runs. Call the value once per step.
 
-    On a terminal the bar disappears when it is done; elsewhere nothing is drawn.
+    On a terminal, the bar disappears when it is done. Elsewhere, nothing is drawn.
     """
     with _bar(description, total, is_drawn=is_drawn) as (bar, task):
         yield lambda: bar.advance(task)
@@ -115,21 +115,21 @@ def progress(description: str, total: int, *, is_drawn: bool = True) -> Iterator
 
 @contextmanager
 def far(description: str) -> Iterator[Callable[[How], None]]:
-    """As `progress`, for a check or repair that tells how far it is."""
+    """As `progress`, for a check or repair that reports its progress."""
     with _bar(description, None) as (bar, task):
         yield lambda how: bar.update(task, description=f"{description}: {how.step}", completed=how.done, total=how.of)
 
 
 @contextmanager
 def waiting(description: str) -> Iterator[None]:
-    """As `progress`, for what cannot tell how far it is: a sign of life."""
+    """As `progress`, for work that cannot report its progress."""
     console = err()
     with console.status(description) if console.is_terminal else nullcontext():
         yield
 
 
 class _Rate(ProgressColumn):
-    """Steps in a second, or seconds for one."""
+    """Steps per second, or seconds per step."""
 
     def render(self, task: Task) -> Text:
         speed = task.speed
@@ -156,7 +156,7 @@ def _bar(description: str, total: int | None, *, is_drawn: bool = True) -> Itera
 
 
 def duration(seconds: float) -> str:
-    """`seconds` as a person reads it."""
+    """`seconds` in a readable form."""
     for limit, unit, factor in _UNITS:
         if seconds < limit:
             return f"{seconds * factor:.3g} {unit}"
@@ -165,7 +165,7 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def written(path: Path | None) -> Iterator[IO[str]]:
-    """The file to write to, for its owner alone; a file appears under its name only when it is complete."""
+    """The file to write to, for its owner only. It gets its name only when it is complete."""
     if path is None:
         yield sys.stdout
         return

@@ -1,4 +1,4 @@
-"""`tiered-memory export`, `import` and `forget`: messages out, in, and away for good."""
+"""`tiered-memory export`, `import` and `forget`: messages out, in, and removed for good."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Conversations in files: reading the formats people have, and giving them times, speakers and annotated questions."""
+"""Conversations in files: reads common formats into turns with times, speakers and annotated questions."""
 
 from langchain_tiered_memory.conversations.dates import parse_date
 from langchain_tiered_memory.conversations.reading import read_conversation, read_conversations, sample_conversation

@@ -34,7 +34,7 @@ _TIME_KEYS = ("at", "timestamp", "created_at", "date")
 
 
 def annotated_conversation(document: Located, *, name: str) -> Conversation:
-    """The conversation of one document; `name` is its id where it has none."""
+    """The conversation of one document. `name` is its id if it has none."""
     sessions = document.at("sessions").items()
     rows = [session.at("turns").items() for session in sessions]
     starts = [_time_of(session, "date") for session in sessions]
@@ -69,10 +69,10 @@ def _unique_ids(ids: Iterable[str], place: str) -> frozenset[str]:
 
 
 def _question_of(row: Located, number: int, known: frozenset[str]) -> Question:
-    """One annotated question; cited turns that are not in `known` are unresolved.
+    """One annotated question. Cited turns that are not in `known` are unresolved.
 
     Raises:
-        InvalidInputError: when it has no text, or its evidence is no list.
+        InvalidInputError: if it has no text, or its evidence is not a list.
     """
     cited = [str(item.value) for item in row.at("evidence").items()]
     evidence = tuple(turn_id for turn_id in dict.fromkeys(cited) if turn_id in known)
@@ -104,7 +104,7 @@ def _text_or_none(value: object) -> str | None:
 def listed_conversation(
     rows: list[Located], *, name: str, questions: Located | None = None, title: str | None = None
 ) -> Conversation:
-    """The conversation of a list of messages; pauses of half an hour part its sittings."""
+    """The conversation of a list of messages. Pauses of half an hour separate its sittings."""
     if not rows:
         fail(name, "the list of messages is empty")
     times = [_time_of(row, *_TIME_KEYS) for row in rows]
@@ -149,7 +149,7 @@ def _turn_said(row: Located, *, index: int, at: dt.datetime | None, sitting: int
 
 
 def _message(row: Located) -> BaseMessage:
-    """The message of a row, which either is one or carries it in `message` beside its time and place."""
+    """The message of a row: the row itself, or its `message`, next to which it has a time and a place."""
     if not isinstance(row.value, dict):
         fail(row.place, f"expected a message, found {type(row.value).__name__}")
     inner: Any = row.value.get("message", row.value)

@@ -1,6 +1,6 @@
-"""Reads the dates of conversation files without guessing (what can be read in two ways is an error).
+"""Reads the dates of conversation files without guessing: a date that can be read in two ways is an error.
 
-Every turn gets a time: known ones are kept, missing ones filled in, never backwards.
+Every turn gets a time. Known times are kept and missing ones filled in, and time never runs backwards.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _EPOCH = re.compile(r"\d{9,16}(?:\.\d+)?")
 _LATEST_SECONDS = 1e11
 """Epoch figures above this (the year 5138) are milliseconds; above its thousandfold, microseconds."""
 SITTING_PAUSE = dt.timedelta(minutes=30)
-"""Between two sittings that a file puts at one time; in a file without sittings, such a pause starts the next one."""
+"""The pause between two sittings that a file dates the same. Without sittings, such a pause starts a new one."""
 _STEP = dt.timedelta(seconds=1)
 
 
 def parse_date(value: str | float) -> dt.datetime:
-    """The moment that `value` names, aware; UTC where it names no zone, midnight where it names no time.
+    """The moment that `value` names, as an aware time. Without a zone it is in UTC; without a time it is midnight.
 
     Reads ISO 8601, epoch seconds (also milliseconds and microseconds), and dates with a named month, a leading year,
     or dots: "1:56 pm on 8 May, 2023", "March-15-2024", "2023/05/20 (Sat) 06:13", "29.12.2023, 22:42:04".
 
     Raises:
-        InvalidInputError: when it is not a date, or one that can be read in two ways ("05/06/2024").
+        InvalidInputError: if it is not a date, or can be read in two ways ("05/06/2024").
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         _refuse(value, "give text or seconds since the epoch")
@@ -78,7 +78,7 @@ def _from_epoch(number: float) -> dt.datetime:
 
 
 def _read(text: str, forms: Sequence[str]) -> list[dt.datetime]:
-    """What `text` is in each of these forms that it has."""
+    """`text` read by each of these forms that fits it."""
     found: list[dt.datetime] = []
     for form in forms:
         with suppress(ValueError):
@@ -87,7 +87,7 @@ def _read(text: str, forms: Sequence[str]) -> list[dt.datetime]:
 
 
 def _time_in(text: str) -> tuple[dt.time, dt.timezone, str]:
-    """The time of day that `text` names, its offset, which stands behind it at the end, and the rest."""
+    """The time of day that `text` names, the offset after it, and the rest."""
     match = _TIME.search(text)
     if match is None:
         return dt.time(), dt.UTC, text
@@ -121,11 +121,11 @@ def _day_in(text: str, whole: str) -> dt.date:
 def place_in_time(
     starts: Sequence[dt.datetime | None], times: Sequence[Sequence[dt.datetime | None]]
 ) -> list[list[dt.datetime | None]]:
-    """A time for each turn of each sitting; all `None` where nothing is dated at all.
+    """A time for each turn of each sitting. All are `None` if nothing is dated.
 
-    A dated turn keeps its time, and an undated one is a second after the turn before it. Time never runs backwards: a
-    turn or sitting dated before the one it follows is moved up to it. A sitting without times of its own that would
-    touch the one before it starts after a pause, so that both remain sittings of their own.
+    A dated turn keeps its time. An undated one is a second after the turn before it. Time never runs backwards: a
+    turn or sitting dated before its predecessor is moved up to it. If a sitting without its own times would touch the
+    one before, it starts after a pause, so that the two stay separate.
     """
     known = [moment for start, turns in zip(starts, times, strict=True) for moment in (start, *turns) if moment]
     if not known:
@@ -146,7 +146,7 @@ def place_in_time(
 
 
 def split_by_pauses(times: Sequence[dt.datetime | None]) -> list[int]:
-    """For each turn the number of its sitting: a pause of `SITTING_PAUSE` or more starts the next one."""
+    """For each turn, the number of its sitting. A pause of `SITTING_PAUSE` or more starts the next one."""
     sitting, numbers, last = 0, list[int](), None
     for moment in times:
         if moment and last and moment - last >= SITTING_PAUSE:

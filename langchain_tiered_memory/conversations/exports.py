@@ -1,14 +1,14 @@
-"""Reads what other programs keep of conversations: exports of ChatGPT, Claude and LangSmith, checkpoints, histories.
+"""Reads conversations of other programs: exports of ChatGPT, Claude and LangSmith, checkpoints, histories.
 
-The first two export a `conversations.json` with one object for each conversation, LangSmith runs; LangGraph's
+ChatGPT and Claude export a `conversations.json` with one object per conversation. LangSmith exports runs. LangGraph's
 checkpoints and LangChain's histories are SQLite files.
 
-An exported conversation is read along the branch that its user saw last. What was attached is named in the text, for
-a later reader to find; what a product shows to nobody (custom instructions, hidden context, thoughts) is left out.
+An exported conversation is read along the branch that its user saw last. The text names attachments, so that a later
+reader can find them. What a product shows to nobody (custom instructions, hidden context, thoughts) is left out.
 
-Runs become a conversation for each thread, else for each trace. A run of an agent carries the conversation so far, so
-what one run repeats of those before it is left out. Of traces the root runs count; where a file has none of them, its
-model runs do.
+Runs become one conversation per thread, or per trace if there are no threads. An agent's run contains the conversation
+so far, so what it repeats from earlier runs is left out. Of a trace, the root runs count. If a file has no root runs,
+its model runs count.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 _UNSEEN = ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap", "system_error")
 _TO_EVERYBODY = (None, "", "all", "user")
 _THREADS = ("thread_id", "session_id", "conversation_id")
-"""Keys of a run's metadata that LangSmith groups threads by."""
+"""Keys of a run's metadata by which LangSmith groups threads."""
 _ASKED = ("input", "question", "query", "text")
 _ANSWERED = ("output", "answer", "result", "text")
 
 
 def export_reader(first: Mapping[str, Any]) -> Callable[[Located], Conversation] | None:
-    """What reads conversations like this one, where it is of an export that is known here."""
+    """The reader for conversations like this one, if its export format is known."""
     if isinstance(first.get("mapping"), dict):
         return _of_chatgpt
     if isinstance(first.get("chat_messages"), list):
@@ -65,7 +65,7 @@ def _of_chatgpt(document: Located) -> Conversation:
 
 
 def _branch(nodes: Mapping[str, Any], leaf: object) -> list[str]:
-    """Keys of the nodes from the first to `leaf`; without one, to the newest that nothing follows."""
+    """Keys of the nodes from the first to `leaf`, or without a `leaf` to the newest end."""
     if leaf not in nodes:
         ends = [key for key, node in nodes.items() if isinstance(node, dict) and not node.get("children")]
         leaf = max(ends, key=lambda key: (nodes[key].get("message") or {}).get("create_time") or 0.0, default=None)
@@ -77,7 +77,7 @@ def _branch(nodes: Mapping[str, Any], leaf: object) -> list[str]:
 
 
 def _row_of_chatgpt(message_id: str, message: Mapping[str, Any], calls: dict[str, str]) -> list[dict[str, Any]]:
-    """The message as a row, if it says something; `calls` are those that wait for their results, by tool."""
+    """The message as a row, if it says something. `calls` are the calls that wait for results, by tool."""
     author = message.get("author") or {}
     role, content = str(author.get("role") or ""), message.get("content") or {}
     if content.get("content_type") in _UNSEEN or role not in ("user", "assistant", "system", "tool"):
@@ -126,7 +126,7 @@ def _row_of_claude(message: Located) -> list[dict[str, Any]]:
     text = "\n".join([*told, *(_attachment(one, "file_name", "file_type") for one in named)]).strip()
     role = {"human": "user", "assistant": "assistant"}.get(message.text("sender"))
     if role is None:
-        fail(message.place, f"nobody known is {message.get('sender')!r}: expected `human` or `assistant`")
+        fail(message.place, f"the sender {message.get('sender')!r} is not known: expected `human` or `assistant`")
     row = {"id": message.text("uuid"), "role": role, "content": text, "at": message.get("created_at")}
     return [row] if text else []
 
@@ -166,7 +166,7 @@ def is_run(row: Mapping[str, Any]) -> bool:
 
 
 def conversations_of_runs(rows: Sequence[Located]) -> Iterator[Conversation]:
-    """The conversations of exported runs, each in the order of their starts."""
+    """The conversations of exported runs, each with its runs by start time."""
     for row in rows:
         if not isinstance(row.value, dict) or not is_run(row.value):
             fail(row.place, "expected a run with `run_type` and `inputs`, like the first")
@@ -192,7 +192,7 @@ def _thread_of(row: Located) -> str:
 
 
 def _stitched(runs: Sequence[Located], thread: str) -> list[Located]:
-    """The messages of a thread's runs in order, each once."""
+    """The messages of a thread's runs, in order and each once."""
     held: list[tuple[str, Located]] = []
     for run in runs:
         came = [(_words(message), message) for message in _messages_of(run)]
@@ -217,7 +217,7 @@ def _words(message: BaseMessage) -> str:
 
 
 def _messages_of(run: Located) -> list[BaseMessage]:
-    """What a run was given and gave; of a graph's state the answer alone, which repeats the question."""
+    """A run's input and output messages. A graph's answer repeats the question, so only the answer is read."""
     given, gave = _listed(run.get("inputs"), _ASKED, "human"), _listed(run.get("outputs"), _ANSWERED, "ai")
     words = [_words(one) for one in gave]
     return gave if given and words[: len(given)] == [_words(one) for one in given] else [*given, *gave]
@@ -255,7 +255,7 @@ def _flat(rows: Sequence[Any]) -> list[BaseMessage]:
 
 
 def _read(row: Mapping[str, Any]) -> list[BaseMessage]:
-    """A message as LangChain writes it down whole, as a constructor or as a dict; nothing for what is none."""
+    """A message that LangChain dumped whole, as a constructor or as a dict. Nothing if it is not a message."""
     fields = row.get("kwargs") if row.get("type") == "constructor" else row
     if not isinstance(fields, dict):
         return []
@@ -267,14 +267,14 @@ def _read(row: Mapping[str, Any]) -> list[BaseMessage]:
 
 
 SQLITE = b"SQLite format 3\0"
-"""How a database begins."""
+"""The first bytes of a database."""
 
 
 def conversations_of_sqlite(path: Path) -> tuple[int, Iterator[Conversation | Refused]]:
     """How many threads or histories a file holds, and each as a conversation. Nothing is written to it.
 
     Raises:
-        InvalidInputError: when the file holds neither.
+        InvalidInputError: if the file holds neither.
         SettingsError: for LangGraph's checkpoints without langgraph-checkpoint-sqlite.
     """
     try:
@@ -286,7 +286,7 @@ def conversations_of_sqlite(path: Path) -> tuple[int, Iterator[Conversation | Re
             elif "message_store" in tables:
                 query, read = "SELECT DISTINCT session_id FROM message_store ORDER BY session_id", _histories
             elif "ltm_sessions" in tables:
-                fail(str(path), "this is a memory's own database: write it out with `tiered-memory export` first")
+                fail(str(path), "this is a memory's own database: export it with `tiered-memory export` first")
             else:
                 fail(str(path), "an SQLite file without LangGraph's checkpoints or LangChain's message_store")
             names = [str(name) for (name,) in connection.execute(query)]

@@ -1,6 +1,6 @@
-"""Puts a conversation into a session as it was said (times, tracks, kinds, tasks and pins too), and writes one out.
+"""Imports a conversation into a session with its times, tracks, kinds, tasks and pins, and exports one.
 
-What is written, `read_conversations` gives back: lossless but for earlier revisions.
+`read_conversations` reads an export back without loss, except for earlier revisions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from langchain_tiered_memory.types.arguments import FilePath, SessionId  # noqa:
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry, utc
 
 BATCH = 200
-"""Messages per write: what an interrupted import may have to repeat."""
+"""Messages per write. An interrupted import may have to repeat that many."""
 
 
 @checked()
@@ -36,7 +36,7 @@ def import_conversations(
 
     It reads ChatGPT's and Claude's `conversations.json`, runs exported from LangSmith, SQLite files of LangGraph's
     checkpoints and of LangChain's `SQLChatMessageHistory`, lists of messages in OpenAI's or LangChain's form or JSON
-    Lines of them, our own export, and annotated conversations. Messages whose id is there already are not added again.
+    Lines of them, our own export, and annotated conversations. Messages whose id is already there are not added again.
 
     Args:
         memory: The memory to add to.
@@ -55,7 +55,7 @@ def import_conversations(
     """
     number, conversations = open_conversations(Path(path))
     if session_id is not None and number > 1:
-        msg = f"{path} holds {number} conversations: import them without naming a session, each into its own"
+        msg = f"{path} holds {number} conversations: import them without naming a session, so that each gets its own"
         raise InvalidInputError(msg)
     added: dict[str, int] = {}
     refused: list[Refused] = []
@@ -87,10 +87,10 @@ def add_conversation(
     *,
     progress: Callable[[Progress], object] | None = None,
 ) -> None:
-    """Add every turn of `conversation` to the session, in order; `progress` is called after each batch.
+    """Add every turn of `conversation` to the session, in order. `progress` is called after each batch.
 
     Raises:
-        InvalidInputError: when the memory refuses a message; those of the batches before remain.
+        InvalidInputError: if the memory refuses a message. Earlier batches remain.
     """
     done, whole = 0, memory.session(session_id)
     for (track, kind, task), run in groupby(conversation.turns, key=lambda turn: (turn.track, turn.kind, turn.task)):
@@ -110,7 +110,7 @@ def add_conversation(
 
 
 def export_line(session_id: str, entry: Entry) -> str:
-    """One message as JSON: session, id and time, what is set of track, kind, task and pin, and the message itself."""
+    """One message as JSON: session, id, time, the message, and its track, kind, task and pin if set."""
     track = entry.track if entry.track != DEFAULT_TRACK else None
     about = {"track": track, "kind": entry.kind, "task": entry.task, "pinned": entry.pinned or None}
     row: dict[str, object] = {"session": session_id, "id": entry.id, "at": utc(entry.at).isoformat()}

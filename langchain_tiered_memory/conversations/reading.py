@@ -1,7 +1,6 @@
 """Reads conversation files: JSON Lines of messages, OpenAI-style lists, annotated conversations with dated sittings.
 
-The format is told from the content, never from the name. An error says the file and the line, or the place inside the
-document.
+The content tells the format, never the name. An error names the file and the line, or the place inside the document.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _ONE_OF = "a conversation has `sessions` or `messages`, a message has `role` and
 _BETWEEN = "[, \t\r\n"
 _ZIP = b"PK\x03\x04"
 _LARGEST_BYTES = 1 << 30
-"""Of a file that is read as text; a database may be larger."""
+"""For a file that is read as text. A database may be larger."""
 SAMPLE_FILE = "seed-library.jsonl"
 
 
@@ -39,7 +38,7 @@ def read_conversation(path: Path) -> Conversation:
     """The one conversation in the file at `path`.
 
     Raises:
-        InvalidInputError: when the file cannot be read, is no conversation, or holds several.
+        InvalidInputError: if the file cannot be read, is not a conversation, or holds several.
     """
     conversations = read_conversations(path)
     if len(conversations) != 1:
@@ -51,13 +50,13 @@ def read_conversation(path: Path) -> Conversation:
 
 
 def read_conversations(path: Path) -> tuple[Conversation, ...]:
-    """Every conversation in the file at `path`; a conversation without an id of its own gets the file's name.
+    """Every conversation in the file at `path`. A conversation without an id gets the file's name.
 
-    Questions are read from the conversation itself, or from `NAME.questions.json` beside a file `NAME.jsonl`. Of an
-    export or a database, what cannot be read is left out; `open_conversations` names it.
+    Questions are read from the conversation itself, or from `NAME.questions.json` beside a file `NAME.jsonl`. What
+    cannot be read in an export or a database is left out; `open_conversations` names it.
 
     Raises:
-        InvalidInputError: when the file cannot be read or has no conversation; the message says where.
+        InvalidInputError: if the file cannot be read or has no conversation. The message says where.
     """
     read = list(open_conversations(path)[1])
     found = tuple(one for one in read if isinstance(one, Conversation))
@@ -67,13 +66,13 @@ def read_conversations(path: Path) -> tuple[Conversation, ...]:
 
 
 def open_conversations(path: Path) -> tuple[int, Iterator[Conversation | Refused]]:
-    """How many conversations a file has, and each; of an export, parsed when it is asked for.
+    """How many conversations a file has, and each of them. Those of an export are parsed one at a time.
 
-    What it is, is told from its content: exports of ChatGPT and Claude, runs of LangSmith, SQLite files of LangGraph's
+    The content tells the format: exports of ChatGPT and Claude, runs of LangSmith, SQLite files of LangGraph's
     checkpoints or LangChain's histories, our own export, lists and lines of messages, annotated conversations.
 
     Raises:
-        InvalidInputError: when the file cannot be read or is not a conversation; the message says where.
+        InvalidInputError: if the file cannot be read or is not a conversation. The message says where.
     """
     try:
         size = path.stat().st_size
@@ -121,7 +120,7 @@ def _whole(path: Path, rows: list[Located]) -> tuple[Conversation, ...]:
 
 
 def _exported(rows: list[Located]) -> Iterator[Conversation]:
-    """The sessions of an export, whose lines may stand in any order of sessions."""
+    """The sessions of an export, whose lines may mix sessions in any order."""
     sessions: dict[str, list[Located]] = {}
     for row in rows:
         sessions.setdefault(row.text("session"), []).append(row)
@@ -147,7 +146,7 @@ def _text_of(path: Path) -> str:
 
 
 def _parsed(path: Path, text: str, *, after: int = 0) -> Any:  # noqa: ANN401 - JSON
-    """What a text of a file says, behind so many of its lines."""
+    """The JSON value of a file's text, which begins after that many lines."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -159,7 +158,7 @@ def _refuse(path: Path, error: json.JSONDecodeError, *, after: int = 0) -> NoRet
 
 
 def _items(path: Path, text: str) -> Iterator[Located]:
-    """The items of a list, or the one document, each parsed when its turn comes; nothing of what is neither."""
+    """The items of a list, or the one document, each parsed when needed. Nothing if it is neither."""
     decoder, at = json.JSONDecoder(), len(text) - len(text.lstrip())
     is_list = text.startswith("[", at)
     for number in itertools.count():

@@ -1,7 +1,7 @@
-"""What a conversation file gives: turns that are LangChain messages with times, and questions that cite turns.
+"""The content of a conversation file: turns that are LangChain messages with times, and questions that cite turns.
 
-A message is made of what the file says: a speaker and a text, an OpenAI-style dict, or our own export. Values are read
-together with where they stand, so that an error can say it.
+A message is made from a speaker and a text, an OpenAI-style dict, or our own export. Each value is read together with
+its place, so that an error can name it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Turn:
     speaker: str
     """As the file writes it."""
     text: str
-    """What a reader would read: the message's text, and its tool calls as `name(arguments)`."""
+    """The message's text, and its tool calls as `name(arguments)`."""
     message: BaseMessage
     at: dt.datetime | None
-    """Aware; never earlier than the turn before. `None` where the file gives no times at all."""
+    """An aware time, never earlier than the turn before. `None` if the file has no times at all."""
     sitting: int
     """Index into the conversation's `sittings`."""
     track: str = "main"
@@ -46,11 +46,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sitting:
-    """Turns that were said in one go."""
+    """Turns that were said without a long pause."""
 
     id: str
     date: str | None
-    """As the file writes it; for a plain list of messages, the minute it began."""
+    """As the file writes it. For a plain list of messages, the minute when it began."""
     at: dt.datetime | None
     """When it began."""
 
@@ -65,11 +65,11 @@ class Question:
     evidence: tuple[str, ...]
     """Ids of the turns that an answer needs."""
     category: str
-    """Number and name as the file gives them, such as `2 temporal`; `none` where it gives neither."""
+    """Number and name as in the file, such as `2 temporal`. `none` if it has neither."""
     adversarial: bool = False
-    """Asks about something that was never said: finding its `evidence` is no merit."""
+    """Whether it asks about something that was never said. Finding its `evidence` then counts for nothing."""
     unresolved: tuple[str, ...] = ()
-    """Cited turns that the conversation does not have."""
+    """Cited turns that are not in the conversation."""
 
     @property
     def left_out(self) -> str | None:
@@ -83,7 +83,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """One conversation: what becomes one session of a memory."""
+    """One conversation, which becomes one session of a memory."""
 
     id: str
     turns: tuple[Turn, ...]
@@ -97,18 +97,18 @@ class Refused:
     """A conversation that could not be read."""
 
     name: str
-    """Its title or id, where it has one; else its place."""
+    """Its title or id if it has one, else its place."""
     reason: str
 
 
 def attempted(name: str, read: Callable[P, Conversation], *args: P.args, **kwargs: P.kwargs) -> Conversation | Refused:
-    """The conversation that `read` gives, or why there is none: of many, one may be broken."""
+    """The conversation that `read` returns, or the reason why it cannot be read."""
     try:
         return read(*args, **kwargs)
     except InvalidInputError as error:
         return Refused(name=name, reason=str(error))
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # a text where its format has an object
-        return Refused(name=name, reason=f"it is not as its format has it: {type(error).__name__}: {error}")
+        return Refused(name=name, reason=f"it does not match its format: {type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class ImportReport:
     added: dict[str, int]
     """Messages that were new, by session, in the order of the file."""
     refused: tuple[Refused, ...]
-    """Conversations that could not be taken."""
+    """Conversations that were refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class Located:
     value: Any
 
     def at(self, key: str) -> Located:
-        """The member `key`, which must be there."""
+        """The member `key`, which must exist."""
         if not isinstance(self.value, dict):
             fail(self.place, f"expected an object, found {type(self.value).__name__}")
         if key not in self.value:
@@ -143,7 +143,7 @@ class Located:
         return [Located(place=f"{self.place}[{index}]", value=item) for index, item in enumerate(self.value)]
 
     def text(self, key: str) -> str:
-        """The member `key` as text; a number is taken as one."""
+        """The member `key` as text. A number becomes a text."""
         found = self.at(key)
         if isinstance(found.value, bool) or not isinstance(found.value, str | int | float):
             fail(found.place, f"expected a text, found {type(found.value).__name__}")
@@ -174,17 +174,18 @@ _KEPT_KEYS = ("role", "name", "id", "tool_calls", "tool_call_id", "status", "art
 
 
 def provider_name(speaker: str) -> str | None:
-    """`speaker` as a message's `name`, which providers want without spaces and signs; `None` if nothing is left.
+    """`speaker` as a message's `name`, without the spaces and signs that providers refuse. `None` if nothing is left.
 
-    Letters and digits of any script, `_` and `-`, at most 64: what the OpenAI API takes, the strictest of them.
+    It may have letters and digits of any script, `_` and `-`, at most 64: what the OpenAI API, the strictest, accepts.
     """
     return _NOT_IN_A_NAME.sub("_", speaker.strip()).strip("_")[:_LONGEST_NAME] or None
 
 
 def spoken(speaker: str, text: str, *, message_id: str) -> BaseMessage:
-    """The message of somebody who says `text`.
+    """The message of a speaker with this `text`.
 
-    A `user` or `assistant` becomes that. Anybody else is a person: a chat of two people is human messages with names.
+    A `user` or `assistant` keeps that role. Everybody else is a person: a chat of two people becomes human messages with
+    names.
     """
     role = _ROLES.get(speaker.strip().lower())
     if role is not None:
@@ -195,7 +196,7 @@ def spoken(speaker: str, text: str, *, message_id: str) -> BaseMessage:
 def message_of(row: Mapping[str, Any]) -> BaseMessage:
     """The message of an OpenAI-style dict, of LangChain's `{"type": ..., "data": ...}`, or of our export.
 
-    Of an OpenAI-style dict only what makes the message is read: files keep times, models and remarks beside it.
+    Only the parts of an OpenAI-style dict that make the message are read, not times, models or remarks beside it.
     """
     if {"v", "class", "fields"} <= row.keys():
         return decode(json.dumps(row))
@@ -203,7 +204,7 @@ def message_of(row: Mapping[str, Any]) -> BaseMessage:
         try:
             return messages_from_dict([dict(row)])[0]
         except (ValueError, TypeError, KeyError) as error:
-            msg = f"this cannot be taken for a message: {type(error).__name__}: {error}"
+            msg = f"this cannot be read as a message: {type(error).__name__}: {error}"
             raise InvalidInputError(msg) from error
     kept = {key: row[key] for key in _KEPT_KEYS if row.get(key) is not None} | {"content": row.get("content") or ""}
     if row.get("is_error"):
@@ -214,7 +215,7 @@ def message_of(row: Mapping[str, Any]) -> BaseMessage:
 
 
 def speaker_of(message: BaseMessage) -> str:
-    """Who a message is by: its name, or its role as OpenAI calls it."""
+    """The speaker of a message: its name, or its role in OpenAI's words."""
     if isinstance(message, ToolMessage):
         return message.name or "tool"
     if isinstance(message, AIMessage):

@@ -1,1 +1,1 @@
-"""How values show themselves to people: in a notebook as HTML, in a terminal as text, in a list as one short line."""
+"""How values show themselves to people: as HTML in a notebook, as text in a terminal, as one short line in a list."""

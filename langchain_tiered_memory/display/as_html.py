@@ -1,8 +1,7 @@
 """A sheet as HTML for a notebook, light or dark, trusted or not.
 
-Styles stand inline, for notebooks that are not trusted drop style sheets. Text has the page's own colour, lines and
-backgrounds are grey and half transparent, so nothing has to know which theme is on. `_told` is the one way by which
-text of a sheet comes in.
+Styles are inline, because notebooks that are not trusted drop style sheets. Text has the page's own colour, and lines
+and backgrounds are half-transparent grey, so the HTML works with any theme. All text of a sheet goes through `_told`.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ _CELL = f"padding:2px 12px 2px 0;border:0;border-bottom:{_LINE};background:none;
 _CAPTION = "text-align:left;font-weight:600;margin:8px 0 2px;padding:0;color:inherit;caption-side:top"
 _MARKS = {"+": "rgba(0,158,115,.22)", "-": "rgba(213,94,0,.22)"}
 _WORDS_SHOWN = 4000
-"""Characters of one text: enough to read it, few enough for a notebook that is kept."""
+"""Characters of one text: enough to read it, and few enough for a saved notebook."""
 _KEPT_TOGETHER = 16
-"""Characters of a cell that is not broken over lines, such as `message 12`."""
+"""Characters of a cell that does not wrap, such as `message 12`."""
 _LINES_SHOWN = 400
 """Lines of a tree, each with its text."""
 
 
 def as_html(sheet: Sheet) -> str:
-    """One `div`. Its classes keep MathJax from reading dollar signs as formulas."""
+    """One `div`. Its classes stop MathJax from reading dollar signs as formulas."""
     notes = "".join(f'<div style="opacity:.85">{_told(note)}</div>' for note in sheet.notes)
     blocks = "".join(_block(block) for block in sheet.blocks)
     return (
@@ -57,7 +56,7 @@ def as_html(sheet: Sheet) -> str:
 
 
 def _told(text: str) -> str:
-    """Text of a sheet as HTML that says it and does nothing."""
+    """Text of a sheet as harmless HTML."""
     return html.escape(harmless(text))
 
 
@@ -175,7 +174,7 @@ def _changes(block: Changes) -> str:
 
 
 def changed_lines(block: Changes) -> list[tuple[str, str]]:
-    """Lines that differ with `+` or `-` before them, and one around each; long stretches between are left out."""
+    """Differing lines after `+` or `-`, and one line around each. Long stretches between them are left out."""
     before, after = (harmless(text).split("\n") for text in (block.before, block.after))
     found = difflib.unified_diff(before, after, n=1, lineterm="")
     return [(" ", "\u2026") if line.startswith("@@") else (line[0], line[1:]) for line in list(found)[2:]]

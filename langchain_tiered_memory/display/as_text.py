@@ -1,4 +1,4 @@
-"""A sheet as text for a terminal of 80 columns, laid out by rich; without colour, so it reads the same in a log."""
+"""A sheet as text for a terminal of 80 columns, laid out by rich. It has no colour, so it reads the same in a log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _GAP = re.compile(r"\n{3,}")
 _LINES_SHOWN = 60
 """Lines of a tree and of a difference."""
 _STAYS = "\u00a0"
-"""A blank at which no line is broken."""
+"""A space at which no line breaks."""
 
 
 def as_text(sheet: Sheet) -> str:
@@ -52,7 +52,7 @@ def as_text(sheet: Sheet) -> str:
 
 
 def blocks_as_text(blocks: Iterable[Block]) -> str:
-    """The same of blocks alone."""
+    """The same for blocks only."""
     return _printed(one for block in blocks for line in _block(block) for one in (line, ""))
 
 
@@ -100,7 +100,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
 
 
 def _bar(bar: Bar) -> Text:
-    """Letters, each part's own; what is left of the width are dots. The parts are named below it."""
+    """Each part as its own letter, and the rest of the width as dots. The parts are named below."""
     room = WIDTH - 2
     drawn, used, letters = "", 0.0, _letters(bar)
     for part, letter in zip(bar.parts, letters, strict=True):
@@ -113,7 +113,7 @@ def _bar(bar: Bar) -> Text:
 
 
 def _letters(bar: Bar) -> list[str]:
-    """A letter of its name for each part, its own as long as there are any; the same for the same name."""
+    """A letter of its name for each part, unique while there are any left. The same name has the same letter."""
     known: dict[str, str] = {}
     for part in bar.parts:
         free = (letter for letter in (*part.name.lower(), *part.name.upper(), *"0123456789"))

@@ -1,4 +1,4 @@
-"""What contexts, and decisions about them, show of themselves."""
+"""Sheets of contexts and of decisions about them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import LeftOut
 
 _SHOWN = 60
-"""Of a context's messages, the first few and the last ones; of a strip of zones."""
+"""The most messages shown of a context (the first few and the last ones), and the most zones of a strip."""
 _FIRST = 5
 
 
 def context(one: Context) -> Sheet:
-    """What is in, what stayed out and why, what was decided, and the messages themselves."""
+    """What is in, what was left out and why, what was decided, and the messages themselves."""
     guard, shown = one.guard, [section for section in one.sections if section.tokens or section.left_out]
     has_view = one.policy.mode.name not in ("recall", "minimal")  # those are made anew: no zone says how full a view is
     zone = f", zone {guard.zone}{', then made smaller' if guard.steps else ''}"
@@ -82,7 +82,7 @@ def context(one: Context) -> Sheet:
 
 
 def section(one: Section) -> Sheet:
-    """What one section says."""
+    """The text of one section."""
     blocks: list[Block] = [Words(text=one.text)] if one.text else []
     blocks += left_out([(one.name, left) for left in one.left_out])
     return Sheet(about=f"{one.name}: {one.tokens:,} tokens, {shows(one)}", blocks=tuple(blocks))
@@ -97,12 +97,12 @@ def left_out(found: Sequence[tuple[str, LeftOut]]) -> tuple[Block, ...]:
 
 
 def _briefly(what: str) -> str:
-    """A span or a name, or as much of an id as `expand` and `pin` need to find it."""
+    """A span or a name, or enough of an id for `expand` and `pin`."""
     return brief(what, 40) if "-" in what or " " in what else what[:ID_CHARS]
 
 
 def shows(one: Section) -> str:
-    """What a section is made of, counted; empty where it has nothing."""
+    """What a section is made of, counted. Empty if it has nothing."""
     counts = (
         (len(one.entry_ids), "message"),
         (len(one.passage_ids), "passage"),
@@ -114,7 +114,7 @@ def shows(one: Section) -> str:
 
 
 def _messages(messages: Sequence[BaseMessage]) -> tuple[Block, ...]:
-    """Each message behind who says it; of many, those in the middle are counted."""
+    """Each message after its speaker. If there are many, those in the middle are only counted."""
     skipped = range(_FIRST, len(messages) - _SHOWN + _FIRST) if len(messages) > _SHOWN else range(0)
     blocks: list[Block] = []
     for place, message in enumerate(messages):
@@ -230,7 +230,7 @@ def window_use(found: Sequence[ContextSize]) -> Sheet:
 
 
 def zones(found: Sequence[ContextSize]) -> tuple[Block, ...]:
-    """Zones in the order of the calls: how long a view stayed in each."""
+    """Zones in the order of the calls, with how long a view stayed in each."""
     if not found:
         return ()
     parts = [Part(name=zone, amount=len(list(calls))) for zone, calls in groupby(one.zone for one in found)]

@@ -1,4 +1,4 @@
-"""What messages, summaries, facts, hits and trees show of themselves."""
+"""Sheets of messages, summaries, facts, hits and trees."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def entry(one: Entry) -> Sheet:
 
 
 def summary(one: Summary) -> Sheet:
-    """A summary with what it covers, and what became of it."""
+    """A summary with what it covers and its state."""
     saved = percent(_saved([one]) if one.tokens else 0.0)
     sizes = f"{one.tokens:,} of {one.source_tokens:,} tokens, {saved} saved"
     note = f": {one.verdict_note}" if one.verdict_note else ""
@@ -219,18 +219,18 @@ def receipt(one: Receipt) -> Sheet:
 
 
 def doctor_report(one: DoctorReport) -> Sheet:
-    """What was wrong, and what became of it."""
+    """What was wrong, and what was repaired."""
     states = ((one.mended, "mended"), (one.left, "still wrong"))
     rows = [(problem.kind, problem.what, problem.detail, state) for problems, state in states for problem in problems]
     return Sheet(
-        about=f"{plural(len(one.found), 'problem')} found, {len(one.mended)} mended, {len(one.left)} left",
+        about=f"{plural(len(one.found), 'problem')} found, {len(one.mended)} repaired, {len(one.left)} left",
         notes=one.notes,
         blocks=(table("problems", ("kind", "where", "what", "now"), rows),) if rows else (),
     )
 
 
 def status(one: MemoryStatus) -> Sheet:
-    """What a memory is made of here, and what it lacks."""
+    """What a memory consists of on this machine, and what is missing."""
     vectors = f"{one.vectors:,} vectors in {one.chroma}" if one.chroma else f"{one.vectors:,} vectors"
     by = f"words and meaning ({one.embedder}, {vectors})" if one.embedder else "words alone"
     return Sheet(
@@ -245,7 +245,7 @@ def status(one: MemoryStatus) -> Sheet:
 
 
 def verify_report(one: VerifyReport) -> Sheet:
-    """What was looked at, and what is wrong."""
+    """What was checked, and what is wrong."""
     nouns = ("session", "message", "summary", "passage", "vector")
     counts = (one.sessions, one.entries, one.summaries, one.passages, one.vectors)
     looked = ", ".join(plural(count, noun) for count, noun in zip(counts, nouns, strict=True))

@@ -1,4 +1,4 @@
-"""What runs with their files, sessions and memories show of themselves; the last two are looked up then."""
+"""Sheets of runs with their files, sessions and memories. Sessions and memories are read when shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEWEST = 5
 
 
 def tiers(one: TierSizes) -> Sheet:
-    """How many files each tier holds, and how densely."""
+    """How many files each tier holds, and how well they are compressed."""
     rows = [
         (tier, count, one.bytes.get(tier, 0) / _KB, percent(one.shares[tier]) if tier in one.shares else None)
         for tier, count in one.files.items()
@@ -85,7 +85,7 @@ def files(found: Sequence[KeptFile]) -> Sheet:
 
 
 def session(one: Session) -> Sheet:
-    """Its figures, the zones of its last contexts, what was decided last, and what holds."""
+    """Its figures, the zones of its last contexts, the last decisions, and its facts."""
     figures = records.metrics(one.metrics())
     stated, decided = one.facts(k=_NEWEST), one.outcomes(limit=_NEWEST)
     blocks = [*figures.blocks, *contexts.zones(one.window_use())]

@@ -1,7 +1,7 @@
-"""A sheet: what a value shows, as a line and a few blocks. One renderer makes HTML of it, another makes text.
+"""A sheet: what a value shows, as a line and a few blocks. One renderer turns it into HTML, another into text.
 
-So a notebook and a terminal cannot disagree, and no value writes HTML of its own. Everything in a sheet is plain text
-of whoever said it; the renderers make it harmless.
+So a notebook and a terminal cannot disagree, and no value writes its own HTML. Everything in a sheet is plain,
+untrusted text; the renderers make it harmless.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Cell: TypeAlias = str | int | float | None
-"""Of a table; numbers are set to the right, `None` is a dash."""
+"""A cell of a table. Numbers are right-aligned, and `None` is a dash."""
 
 COLOURS = {
     "system": "#8a8a8a", "goal": "#d55e00", "pinned": "#cc79a7", "history": "#0072b2", "facts": "#56b4e9",
@@ -22,11 +22,12 @@ COLOURS = {
     "safe": "#009e73", "warning": "#e69f00", "danger": "#d55e00", "critical": "#c2277c",
     "hot": "#d55e00", "warm": "#e69f00", "cold": "#0072b2",
 }  # fmt: skip
-"""By section, zone and tier: Okabe and Ito's palette, told apart by colour-blind people, on light and on dark."""
+"""Colours by section, zone and tier: Okabe and Ito's palette, which colour-blind people can tell apart, on light and
+dark."""
 SPARE_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c9f2f", "#8a8a8a")
 
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What steers a terminal or turns a text around: escape sequences, marks of direction, halves of pairs."""
+"""What controls a terminal or reverses a text: escape sequences, direction marks, halves of surrogate pairs."""
 _SPACES = re.compile(r"\s+")
 
 
@@ -40,15 +41,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """Amounts side by side, in their order."""
+    """Amounts side by side, in order."""
 
     caption: str
     parts: tuple[Part, ...]
     total: float = 0.0
-    """What the whole width stands for; the parts' own sum, if that is more."""
+    """The amount that the whole width stands for, or the sum of the parts if that is more."""
     unit: str = "tokens"
     is_named_below: bool = False
-    """Whether a table with the same colours follows, which names the parts."""
+    """Whether a table with the same colours follows and names the parts."""
 
     @property
     def width(self) -> float:
@@ -56,7 +57,7 @@ class Bar:
         return max(self.total, sum(part.amount for part in self.parts)) or 1.0
 
     def sums(self) -> dict[str, float]:
-        """What each name has in all its parts."""
+        """The total of each name over its parts."""
         found: dict[str, float] = {}
         for part in self.parts:
             found[part.name] = found.get(part.name, 0) + part.amount
@@ -71,14 +72,14 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     more: int = 0
-    """Further rows, which are only counted."""
+    """How many further rows are not shown."""
     colours: tuple[str, ...] = ()
-    """Of the rows, where a bar has them too."""
+    """Colours of the rows, if a bar has them too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One line of a tree, and what stands below it."""
+    """One line of a tree, and the lines below it."""
 
     label: str
     detail: str = ""
@@ -88,7 +89,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """Lines that open down to what is below them."""
+    """Lines that can be opened to show what is below them."""
 
     caption: str
     nodes: tuple[Node, ...]
@@ -96,7 +97,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """A text as somebody said it."""
+    """A text exactly as somebody said it."""
 
     text: str
 
@@ -112,14 +113,14 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """What opens when somebody asks for it; a terminal leaves it out."""
+    """Blocks that open on request. A terminal leaves them out."""
 
     caption: str
     blocks: tuple[Block, ...]
 
 
 def shallow(tree: Tree, most: int) -> Tree:
-    """As many levels of it, from the top, as have at most so many lines; what is below them is counted."""
+    """As many levels from the top as fit into `most` lines. What is below them is counted."""
     row, depth, lines = list(tree.nodes), 0, 0
     while row and lines + len(row) <= most:
         depth, lines, row = depth + 1, lines + len(row), [child for node in row for child in node.children]
@@ -146,7 +147,7 @@ class Sheet:
     kind: str = ""
     """The value's class, such as `Context`."""
     notes: tuple[str, ...] = ()
-    """A sentence each."""
+    """One sentence each."""
     blocks: tuple[Block, ...] = ()
 
     @property
@@ -156,19 +157,19 @@ class Sheet:
 
 
 def harmless(text: str) -> str:
-    """`text` without what steers a terminal or cannot be written."""
+    """`text` without what controls a terminal or cannot be written."""
     return _UNSHOWN.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def brief(text: str, characters: int) -> str:
-    """`text` on one line of at most so many characters."""
+    """`text` on one line, cut to a number of characters."""
     flat = _SPACES.sub(" ", harmless(text[: 4 * characters])).strip()
     is_cut = len(flat) > characters or len(text) > 4 * characters
     return f"{flat[: characters - 1].rstrip()}\u2026" if is_cut else flat
 
 
 def number(amount: float) -> str:
-    """An amount as people read it."""
+    """An amount in a readable form."""
     return f"{amount:,.0f}" if float(amount).is_integer() or abs(amount) >= 100 else f"{amount:,.3g}"  # noqa: PLR2004
 
 
@@ -194,7 +195,7 @@ def table(
     of: int | None = None,
     colours: Sequence[str] = (),
 ) -> Table:
-    """A table of at most `most` rows; `of` says how many there are, where `rows` has only the first."""
+    """A table of at most `most` rows. If `rows` has only the first ones, `of` says how many there are."""
     kept = tuple(rows)
     return Table(
         caption=caption,
@@ -206,7 +207,7 @@ def table(
 
 
 def moment(seconds: float) -> str:
-    """A time of ours, in UTC, as people read it."""
+    """A time of ours in UTC, in a readable form."""
     import datetime as dt  # noqa: PLC0415 - only where it is shown
 
     return f"{dt.datetime.fromtimestamp(seconds, tz=dt.UTC):%Y-%m-%d %H:%M}"

@@ -1,4 +1,4 @@
-"""What a value needs to show itself: a sheet of its own. All else is made from that when somebody looks."""
+"""What a value needs to show itself: a sheet. Everything else is made from it when somebody looks."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NAMED = 3
-"""Items of a list that its short line names."""
+"""How many items a list's short line names."""
 _CHARACTERS = 160
 
 
 class Shown:
     """A value with a short `repr`, a `str` for a terminal of 80 columns, and HTML for notebooks.
 
-    A class names what makes its sheet, `module.function` of this folder: `class Hit(Shown, sheet="records.hit")`. It is
-    imported where a value is shown, so that nobody pays for it who only works with values.
+    A class names the `module.function` of this folder that makes its sheet: `class Hit(Shown, sheet="records.hit")`. It
+    is imported only when a value is shown, so programs that only use values do not pay for it.
     """
 
     __slots__ = ()
     _made_by: ClassVar[str] = ""
 
     def __init_subclass__(cls, *, sheet: str = "") -> None:
-        """Note what makes the sheets of this class."""
+        """Record which function makes this class's sheets."""
         super().__init_subclass__()
         cls._made_by = sheet or cls._made_by
 
@@ -60,7 +60,7 @@ class Shown:
 
 
 class Listing(Shown, list[T]):
-    """A list that shows itself as a table; in everything else it is a list."""
+    """A list that shows itself as a table. Otherwise it is an ordinary list."""
 
     __slots__ = ()
 

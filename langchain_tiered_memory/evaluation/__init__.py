@@ -1,1 +1,1 @@
-"""Measures how much annotated evidence a context shows within a budget, for a memory and simple methods beside it."""
+"""Measures how much annotated evidence a context shows within a budget, for a memory and for simple methods."""

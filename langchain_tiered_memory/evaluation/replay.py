@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReport:
-    """What a replay took and sent."""
+    """How long a replay took, and what it sent."""
 
     conversation: str
     session: str
     messages: int
     sittings: int
     calls: int
-    """Times a model would have been called: before each of its messages."""
+    """How often a model would have been called: before each of its messages."""
     budget: int
     sent_tokens: int
-    """Of all contexts together."""
+    """Tokens of all contexts together."""
     full_tokens: int
-    """What the same calls would have sent with the whole history in each."""
+    """Tokens that the same calls would have sent with the whole history in each."""
     largest_context: int
     largest_history: int
     """Tokens of the whole history at the last call."""
     adding: Timing
     assembling: Timing
     finishing_seconds: float
-    """Making the summaries and vectors that were still waiting at the end."""
+    """Seconds to make the summaries and vectors that were still waiting at the end."""
     metrics: SessionMetrics
     last_context: Context | None
-    """Of the last call; `None` where a model is never called."""
+    """The context of the last call. `None` if no model is called."""
 
     @property
     def sent_per_call(self) -> float:
@@ -59,9 +59,9 @@ class ReplayReport:
 
 
 def calls_a_model(turns: Sequence[Turn]) -> list[bool]:
-    """For each turn whether a model is called once it was said.
+    """For each turn, whether a model is called after it.
 
-    That is before every message of a model; in a chat of people, who have none, after every message.
+    This is before every message of a model. In a chat without a model, it is after every message.
     """
     by_model = [isinstance(turn.message, AIMessage) for turn in turns]
     return [*by_model[1:], not by_model[-1]] if any(by_model) else [True] * len(turns)
@@ -77,10 +77,10 @@ def replay(
 ) -> ReplayReport:
     """Add every turn, assemble a context wherever a model would be called, then finish what waits.
 
-    `counter` is the memory's own, and counts the whole history for comparison; `on_step` is called once for each turn.
+    `counter` is the memory's own; it counts the whole history for comparison. `on_step` is called once per turn.
 
     Raises:
-        TieredMemoryError: whatever the memory raises; turns added before remain.
+        TieredMemoryError: whatever the memory raises. Turns added before remain.
     """
     adding, assembling = list[float](), list[float]()
     history = longest = sent = full = largest = 0

@@ -1,1 +1,1 @@
-"""LangChain and LangGraph: middleware, nodes, tools, retriever, histories; private parts by kind."""
+"""LangChain and LangGraph: middleware, nodes, tools, retriever and histories. Subpackages hold their private parts."""

@@ -1,4 +1,4 @@
-"""What integrations are set up with, beside what `border` reads from their signatures."""
+"""Checks of what integrations are set up with, in addition to those that `border` reads from signatures."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from langchain_tiered_memory.errors import ArgumentError, SettingsError, explain
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.types.arguments import Such
 
-_OPENED = "a TieredMemory, as TieredMemory.open(...) gives one"
+_OPENED = "a TieredMemory, as TieredMemory.open(...) returns one"
 Memory: TypeAlias = Annotated[TieredMemory, Such(_OPENED)]
 MemorySource: TypeAlias = Annotated[
     TieredMemory | Callable[[], TieredMemory],
     Such(f"{_OPENED}, or a function that opens one", lambda given: not isinstance(given, type)),
 ]
-"""A memory, or what opens one when it is first needed: it is called off the event loop, each time anew, so it keeps
-what it opened (`functools.cache`)."""
+"""A memory, or a function that opens one when it is first needed. It is called off the event loop, every time, so it
+must keep what it opened (`functools.cache`)."""
 
 
 def check_known_view(where: str, memory: MemorySource, view: str, *, more: tuple[str, ...] = ()) -> None:
-    """That the memory of an integration knows a view; of one that is opened later nobody can say yet."""
+    """Check that the memory of an integration has a view. A memory that is opened later cannot be checked yet."""
     if not isinstance(memory, TieredMemory):
         return
     try:
@@ -35,7 +35,7 @@ def check_known_view(where: str, memory: MemorySource, view: str, *, more: tuple
 
 
 def set_up(model: BaseModel, choices: Mapping[str, Any], make: Callable[..., None]) -> None:
-    """Make an integration that is a model of pydantic, by its base class, with its fields checked as arguments are."""
+    """Make an integration that is a pydantic model. Its fields are checked like arguments."""
     kind = type(model)
     taken = checked_fields(kind, choices, SettingsError)
     try:

@@ -3,12 +3,12 @@
     middleware = [FileRunMiddleware(memory, roots=["."]), TieredMemoryMiddleware(memory)]
     agent = create_agent(model, tools, middleware=middleware)
 
-A run of an agent spans its calls: each takes up the session's run and leaves it to the next, and its alerts and times
-last as long. It ends when `memory.run(session).end()` is called, or, at the next call, where none came for an hour (the
-time of warm). There is no thread behind it: what is due is done when a file is opened, and at the end of a call.
+A run of an agent spans its calls: each call resumes the session's run and leaves it to the next, with its alerts and
+times. The run ends when `memory.run(session).end()` is called, or at the next call if none came for an hour (the time
+of warm). It has no thread: what is due is done when a file is opened, and at the end of a call.
 
-The result of `open_file` is the file's text, whatever was shown before: where that stands in a request already, the
-request has a pointer in its place (`context/view/repeated_reads.py`), unless the agent asks to see it once more.
+The result of `open_file` is always the file's text. If a request already shows that text, it has a pointer instead
+(`context/view/repeated_reads.py`), unless the agent asks to see the text once more.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
         self.tools = [_open_file_tool(self._run, max_tokens=max_tokens, count=count)]
 
     def before_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - of any agent
-        """Take up the session's run, or begin one: load what is critical."""
+        """Resume the session's run, or start one, and load the critical files."""
         del state, runtime
         config = ensure_config()
         place = place_of(config, self._user_key)
@@ -99,14 +99,14 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
     abefore_agent = off_loop_twin(before_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
     def after_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - as above
-        """Leave it to the next call: do what is due, save what is known of it."""
+        """Leave the run to the next call: do what is due, and save its figures."""
         del state, runtime
         self._run(ensure_config(), is_over=True).pause()
 
     aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
     def _run(self, config: RunnableConfig, *, is_over: bool = False) -> Run:
-        """The run that was taken up, or one that nobody began: the files are the same."""
+        """The resumed run, or one that nobody started: the files are the same."""
         place = place_of(config, self._user_key)
         key = (place.session_id, place.user)
         begun = self._begun.take(key) if is_over else self._begun.get(key)
@@ -165,17 +165,17 @@ def end_run_node(
 
 
 _DESCRIPTION = (
-    "Open a text file of the project and show it from a line on. A file that did not change since you opened it is not "
-    "shown twice: you are told where it stands in this conversation, and `again` shows it once more."
+    "Open a text file of the project and show it from a given line on. A file that has not changed since you opened it "
+    "is not shown twice: you are told where it is in this conversation, and `again` shows it once more."
 )
 _MAX_PATH_CHARS = 300
 _STATES = {
     "new": "",
     "unchanged": "",
-    "changed": "It changed since it was opened last.",
-    "deleted": "It is gone from the disk: this is what it was when it was read last.",
+    "changed": "It changed since it was last opened.",
+    "deleted": "It is gone from the disk: this is its content from when it was last read.",
 }
-"""Stands above a page: what is below is the same, word for word, when the file is opened again unchanged."""
+"""The line above a page. The text below it is the same, word for word, if an unchanged file is opened again."""
 
 
 class OpenFileInput(BaseModel):
@@ -183,13 +183,13 @@ class OpenFileInput(BaseModel):
 
     path: str = Field(description="Path of the file, relative to the project or absolute.")
     start_line: int = Field(default=1, description="Number of the first line to show.")
-    again: bool = Field(default=False, description="True shows the file although it is unchanged and shown already.")
+    again: bool = Field(default=False, description="True shows the file even if it is unchanged and already shown.")
 
 
 def _open_file_tool(
     run_of: Callable[[RunnableConfig], Run], *, max_tokens: int, count: Callable[[str], int]
 ) -> BaseTool:
-    """The tool, whose results have at most `max_tokens` each."""
+    """The tool. Each of its results has at most `max_tokens`."""
 
     def open_file(path: str, config: RunnableConfig, start_line: int = 1, again: bool = False) -> str:  # noqa: FBT001, FBT002 - tools call by name
         run = run_of(config)
@@ -199,7 +199,7 @@ def _open_file_tool(
         except (InvalidInputError, DamagedFileError) as error:
             return f"{_quoted(path)} cannot be opened: {plain_label(str(error), max_chars=300)}"
         if opened.is_binary:
-            return f"{_quoted(path)} is no text: {opened.file.size:,} bytes of something else."
+            return f"{_quoted(path)} is not a text file: it has {opened.file.size:,} bytes of other data."
         return _page_of(opened, start_line, max_tokens=max_tokens, count=count, again=again)
 
     return tool_of(open_file, OpenFileInput, _DESCRIPTION)
@@ -208,9 +208,9 @@ def _open_file_tool(
 def _page_of(
     opened: OpenedFile, start_line: int, *, max_tokens: int, count: Callable[[str], int], again: bool = False
 ) -> str:
-    """A file's lines from `start_line` (from 1) on, as many whole ones as fit, behind a line that says what is shown.
+    """A file's lines from `start_line` (1 is the first) on, as many whole ones as fit, after a line that says which.
 
-    A page that is shown `again`, although it stands in the conversation, says so, and is another text.
+    A page that is shown `again`, although the conversation has it, says so, and is a different text.
     """
     state = f"{_STATES[opened.state]}\n" if _STATES[opened.state] else ""
     which = f"{state}{_quoted(opened.path)}{', shown once more' if again else ''}"
@@ -222,7 +222,7 @@ def _page_of(
 
     def page(number: int) -> str:
         last = first + number - 1
-        more = f" Go on with start_line {last + 1}." if number < len(rest) else ""
+        more = f" Continue with start_line {last + 1}." if number < len(rest) else ""
         head = f"{which}, lines {first} to {last} of {len(lines)}.{more}"
         return "\n".join([head, *rest[:number]])
 
@@ -238,7 +238,7 @@ def _page_of(
     if low:
         return page(low)
     long = rest[0][:max_tokens]  # a character is at most a few tokens, and most often a part of one
-    more = f" Go on with start_line {first + 1}." if len(rest) > 1 else ""
+    more = f" Continue with start_line {first + 1}." if len(rest) > 1 else ""
     shown = f"line {first} of {len(lines)}, the first {len(long)} of its {len(rest[0])} characters"
     return f"{which}, {shown}.{more}\n{long}"
 

@@ -1,4 +1,4 @@
-"""What a memory tells as a data frame: facts, hits, outcomes, ledgers and costs, a row for each."""
+"""A memory's results as data frames: facts, hits, outcomes, ledgers and costs, one row each."""
 
 from __future__ import annotations
 

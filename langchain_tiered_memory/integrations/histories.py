@@ -1,7 +1,7 @@
 """Histories in and out: LangChain's chat histories, LangGraph's checkpoints, lists of messages and OpenAI-style dicts.
 
-Bringing the same history in again adds nothing: a message without an id gets one that follows from its place in the
-history and from what it says. Messages that were put in front of it since make it another one.
+Importing the same history again adds nothing: a message without an id gets one made from its place in the history and
+its words. If messages were put before it since, it counts as another message.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ History: TypeAlias = Annotated[
 ]
 
 _Arrived: TypeAlias = tuple[BaseMessage, "dt.datetime | None"]
-"""A message, and when it was said where its source tells."""
+"""A message, and when it was said if its source tells."""
 _BESIDE_CONTENT = ("function_call", "audio", "reasoning_content")
-"""What an assistant said outside of its content; LangChain keeps it in `additional_kwargs`."""
+"""Keys of an assistant's words outside its content. LangChain keeps them in `additional_kwargs`."""
 
 
 @checked()
@@ -52,13 +52,13 @@ def import_history(
     at: dt.datetime | None = None,
     label: str = "",
 ) -> list[str]:
-    """Add a history to a session. Messages that are already there are left alone, so it can be repeated and resumed.
+    """Add a history to a session. It skips messages that are already there, so it can be repeated and resumed.
 
     Args:
         session: The session to add to.
-        source: A chat history; messages, as from `from_langgraph`; or dicts of OpenAI, LangChain or LangGraph's server.
-            Their times (`at`, `timestamp`, `created_at`, `date`) are kept.
-        at: The time of messages whose source names none. Now by default.
+        source: A chat history; messages, as from `from_langgraph`; or dicts from OpenAI, LangChain or LangGraph's
+            server. Their times (`at`, `timestamp`, `created_at`, `date`) are kept.
+        at: The time of messages without one in their source. Now by default.
         label: Distinguishes histories with the same words, if you add several to one session. A message with an id
             keeps it, so give each source that merely numbers its messages its own session.
 
@@ -93,7 +93,7 @@ def export_history(session: Session, target: BaseChatMessageHistory) -> list[str
 
     Args:
         session: The session to read.
-        target: The history. Messages that it already has, by id or else by their words, are left alone.
+        target: The history. Messages that it already has, by id or otherwise by their words, are skipped.
     """
     missing = _missing(session.messages(), target.messages)
     for start in range(0, len(missing), BATCH):
@@ -182,7 +182,7 @@ def _as_told(batch: Sequence[_Arrived], at: dt.datetime | None) -> dict[str, Any
 
 
 def _missing(ours: Sequence[BaseMessage], theirs: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Those of `ours` that a history does not have; one without ids has what it says as often as it says it."""
+    """Those of `ours` that a history lacks. In a history without ids, each text counts as often as it occurs."""
     ids = {one.id for one in theirs if one.id}
     unnamed = Counter(encode(one).digest for one in theirs if not one.id)
     missing = []
@@ -198,7 +198,7 @@ def _missing(ours: Sequence[BaseMessage], theirs: Sequence[BaseMessage]) -> list
 
 
 async def _aread(history: BaseChatMessageHistory) -> tuple[list[BaseMessage], bool]:
-    """The messages of a history, and whether it takes async calls: one that was opened for sync alone refuses it."""
+    """The messages of a history, and whether it takes async calls, which a history opened for sync use refuses."""
     try:
         return await history.aget_messages(), True
     except (NotImplementedError, ValueError):
@@ -224,16 +224,16 @@ def _messages_in(found: CheckpointTuple | None, config: RunnableConfig, channel:
     names = ", ".join(sorted(repr(name) for name in values if not name.startswith("__"))) or "nothing"
     msg = (
         f"the state of thread {thread!r} has no list of messages under {channel!r}; it has {names}. Name another "
-        "channel; of one that is kept as deltas, bring in graph.get_state(config).values instead"
+        "channel, or import graph.get_state(config).values if the channel is kept as deltas"
     )
     raise InvalidInputError(msg)
 
 
 def _messages_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[BaseMessage, dt.datetime | None]]:
-    """The messages of dicts, with the ids that they bring, and when they were said.
+    """The messages of dicts with their ids, and when they were said.
 
     Raises:
-        InvalidInputError: when a row is no message, an id comes twice, or a time cannot be read.
+        InvalidInputError: if a row is not a message, an id occurs twice, or a time cannot be read.
     """
     located = [Located(place=f"message {number}", value=_in_parts(row)) for number, row in enumerate(rows, start=1)]
     turns = listed_conversation(located, name="the history").turns
@@ -244,14 +244,14 @@ def _messages_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[BaseMessa
 
 
 def _in_parts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A message that was dumped whole (`{"type": "human", "content": ...}`) as `{"type": ..., "data": ...}`."""
+    """Convert a message that was dumped whole (`{"type": "human", "content": ...}`) to `{"type": ..., "data": ...}`."""
     if "content" not in row or "type" not in row or row.keys() & {"role", "message", "data", "fields"}:
         return dict(row)
     return {**row, "data": {**row, "content": row["content"] or ""}}
 
 
 def _own_id(row: Mapping[str, Any]) -> str | None:
-    """The id that a dict brings, at its top, or in its message or LangChain's `data`."""
+    """The id in a dict: at its top level, in its message or in LangChain's `data`."""
     for place in (row, row.get("message"), row.get("data"), row.get("fields")):
         if isinstance(place, Mapping) and place.get("id") not in {None, ""}:
             return str(place["id"])
@@ -259,7 +259,7 @@ def _own_id(row: Mapping[str, Any]) -> str | None:
 
 
 def _completed(message: BaseMessage, row: Mapping[str, Any]) -> BaseMessage:
-    """`message` with what the assistant said beside its content: a refusal and a transcript are its words."""
+    """`message` with the assistant's words outside its content: a refusal or a transcript."""
     inner = row.get("message", row)
     if not isinstance(message, AIMessage) or "role" not in inner:
         return message
@@ -274,7 +274,7 @@ def _completed(message: BaseMessage, row: Mapping[str, Any]) -> BaseMessage:
 
 
 def _rows(message: BaseMessage) -> list[dict[str, Any]]:
-    """OpenAI-style dicts, ids included. A call that could not be parsed is one with the arguments that it had."""
+    """OpenAI-style dicts with ids. A call that could not be parsed keeps its arguments as they were."""
     try:
         rows = convert_to_openai_messages([message], include_id=True)
     except (ValueError, KeyError, TypeError):  # LangChain refuses the message for a block that OpenAI has no form for

@@ -1,13 +1,13 @@
 """Middleware for `langchain.agents.create_agent` that decides what each model call is shown.
 
-The state's messages stay as they are: they are written to the memory, and the request alone is replaced, by a context
-within the window of the model of that request.
+The state's messages stay as they are. The middleware writes them to the memory and replaces only the request's
+messages, with a context that fits the window of the request's model.
 
     agent = create_agent(model, tools, middleware=[TieredMemoryMiddleware(memory)], checkpointer=checkpointer)
     agent.invoke({"messages": [...]}, {"configurable": {"thread_id": "alice"}})
 
-Put it last: what the middlewares before it add to a request (a prompt, a tool) is then counted, and a model that they
-fall back to, or try once more, is sent what fits its own window.
+Put it last. Then it counts what earlier middlewares add to a request (a prompt, a tool), and a model that they fall
+back to or retry gets what fits its own window.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ if TYPE_CHECKING:
 
 
 class TieredMemoryState(AgentState[Any]):
-    """What the middleware adds to an agent's state: figures and ids in plain JSON, neither put in nor given out."""
+    """What the middleware adds to an agent's state: figures and ids in plain JSON, in neither input nor output."""
 
     tiered_memory: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, merged]]
 
 
 class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
-    """Replaces the history in each model call of an agent by a context of the memory.
+    """Replaces the history in each of an agent's model calls with a context from the memory.
 
-    The session is the config's `thread_id`. A sub-agent gets its own track, unless it continues the messages of
-    another. Without a checkpointer, only the memory knows what was said before: pass the agent only what is new.
+    The session is the config's `thread_id`. A sub-agent gets its own track, unless it continues another agent's
+    messages. Without a checkpointer, only the memory knows what was said before, so pass the agent only new messages.
 
-    The last messages of a run are written when the agent ends, as other middlewares left them. Alerts and outcomes go
+    When the agent ends, the last messages of the run are written as other middlewares left them. Alerts and outcomes go
     to the graph's custom stream and to callbacks (custom event `tiered_memory`), as plain JSON.
 
     Args:
@@ -79,12 +79,12 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         profile: As for `Session.context`.
         recall: Whether to add quotes that answer the last user message from what the context does not show.
         project: Keys of the state, such as `todos`, to show in a note at the very end while some messages of the state
-            are not shown. At the end, a change of them does not break the provider's prompt cache.
-        project_tokens: The most tokens of this note. They are reserved in every request.
+            are not shown. There, a change to them does not break the provider's prompt cache.
+        project_tokens: The most tokens of this note. Every request reserves them.
         tools: Also gives the agent the tools `recall`, `expand` and `pin`.
         cache_hints: Marks for the provider what later requests repeat: breakpoints for Anthropic's own API, a
-            `prompt_cache_key` for OpenAI's. Existing breakpoints stay as they are. Off by default, because a middleware
-            behind this one may set some too, and Anthropic accepts four at most.
+            `prompt_cache_key` for OpenAI's. Existing breakpoints stay as they are. Off by default, because a later
+            middleware may set some too, and Anthropic accepts at most four.
         track: The track of all messages of this agent. By default, its place in the graph decides.
         scope: What its contexts and tools may show of the session. `Scope(sight_tokens=800)` gives a sub-agent a
             read-only view of the calling agent, up to 800 tokens. By default, a sub-agent on its own track sees only
@@ -92,9 +92,9 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         user_key: The key of the config, or of the run's context (`context_schema`), that names the user. A session of
             another user is refused.
         across: Whether the tool `recall` may search the user's other sessions too, as for `memory_tools`.
-        name: Its name in the agent; by default that of the class. Two in one agent need two names. In
-            `create_deep_agent`, the name `SummarizationMiddleware` makes it replace deepagents' own, in the
-            general-purpose sub-agent too.
+        name: Its name in the agent, by default the name of the class. Two in one agent need two names. In
+            `create_deep_agent`, the name `SummarizationMiddleware` makes it replace deepagents' own, also in the
+            general-purpose sub-agent.
 
     Raises:
         SettingsError: if an argument cannot be used.
@@ -124,7 +124,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         super().__init__()
         check_known_view("TieredMemoryMiddleware", memory, view)
         if "messages" in project:
-            msg = "project names other keys of the state than messages: those are what the memory is about"
+            msg = "project cannot name the key messages: the memory already shows them"
             raise SettingsError(msg)
         self._memory = memory
         self._name = name
@@ -151,17 +151,17 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
 
     @property
     def name(self) -> str:
-        """What the agent calls it."""
+        """Its name in the agent."""
         return self._name or type(self).__name__
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ExtendedModelResponse[Any] | ModelResponse[Any]:
-        """Remember, and call the model with a context.
+        """Store new messages, and call the model with a context.
 
         Raises:
-            InvalidInputError: when the config has no `thread_id`.
-            TieredMemoryError: when the messages cannot be stored, or no context can be made.
+            InvalidInputError: if the config has no `thread_id`.
+            TieredMemoryError: if the messages cannot be stored, or no context can be made.
         """
         asked = self._asked(request)
         if asked is None:
@@ -192,7 +192,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         return _extended(response, record)
 
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ANN401 - of any agent
-        """Write the last messages. What other middlewares removed from an answer is never in the transcript."""
+        """Write the last messages. The transcript never has what other middlewares removed from an answer."""
         del runtime
         config = running_config()
         with unstreamed(config):
@@ -202,7 +202,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
     aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
     def _asked(self, request: ModelRequest[Any]) -> Asked | None:
-        """The request as the journey sees it; `None` where it has no message."""
+        """The request as the flow sees it. `None` if it has no messages."""
         # Those of the state: what middlewares around this one changed in the request is not remembered.
         held = list(request.state.get("messages") or request.messages)
         if not held:
@@ -222,10 +222,10 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
 
 
 def _last_update(state: Any, record: BranchRecord | None) -> dict[str, Any] | None:  # noqa: ANN401 - of any agent
-    """The record, and the last message as it is: the node has an entry in the graph's stream of updates.
+    """The record and the unchanged last message, because the node has an entry in the graph's stream of updates.
 
-    Loops that read the last message of every update are what LangChain's documents show. A message under an id that the
-    state has takes its own place.
+    LangChain's documentation shows loops that read the last message of every update. A message whose id is in the state
+    keeps its place there.
     """
     update = update_with(MESSAGES_KEY, record) if record is not None else {}
     last = next(iter((state.get("messages") or ())[-1:]), None)

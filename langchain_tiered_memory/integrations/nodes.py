@@ -1,4 +1,4 @@
-"""Nodes for a hand-built LangGraph `StateGraph`: each keeps to its one key of the state, and leaves messages alone.
+"""Nodes for a hand-built LangGraph `StateGraph`. Each writes only its own key of the state, not the messages.
 
     class State(MessagesState, TieredState): ...
 
@@ -11,8 +11,8 @@
     builder.add_node("answer", answer)
 
 The session is the config's `thread_id`. Every node takes a `TieredMemory`, or a function that opens one when it is
-first needed (off the event loop), and is sync and async. No node but `evict_node` changes the state's messages. Give
-none of them a `cache_policy`: a cached step remembers nothing.
+first needed (off the event loop), and works sync and async. Only `evict_node` changes the state's messages. Do not give
+a node a `cache_policy`: a cached step stores nothing.
 """
 
 from __future__ import annotations
@@ -70,17 +70,18 @@ def remember_node(
     user_key: Name = "user_id",
     name: Name = "remember",
 ) -> MemoryNode:
-    """Make a node that writes new messages of the state to the memory. They are on disk when the node is done.
+    """Make a node that writes the state's new messages to the memory. They are on disk when the node is done.
 
     Args:
         memory: The memory, or a function that opens it.
         messages_key: The key of the state's list of messages. The list decides what is on its branch: messages that
-            were deleted from it, or are on another fork, stay in the transcript but out of the contexts of this branch.
+            were deleted from it or are on another fork stay in the transcript, but this branch's contexts do not show
+            them.
         input_key: In a state without such a list, the key of the user's message or text.
-        output_key: The same for the answer. Use one node for each, before and after the model.
+        output_key: The same for the answer. Use two nodes, one before and one after the model.
         kind: The kind of the new messages, such as `acceptance_criteria`.
         task: The task that they belong to.
-        track: The track of these messages. By default `main`, and one of its own for each sub-graph. A sub-graph that
+        track: The track of these messages. By default `main`, and a separate one for each sub-graph. A sub-graph that
             shares the list and `tiered_memory` with the graph above it shares its track.
         user_key: The key of the config's `configurable` that names the user.
         name: The node's name, if `add_node` gets none.
@@ -110,13 +111,13 @@ def condense_node(
     user_key: Name = "user_id",
     name: Name = "condense",
 ) -> MemoryNode:
-    """Make a node that finishes summaries that are due, for graphs that do not leave this to the background.
+    """Make a node that finishes due summaries, for graphs that do not leave this to the background.
 
     A call without its result, such as one that waits for a person's approval, is never condensed.
 
     Args:
         memory: The memory, or a function that opens it.
-        messages_key: The key of the state's list of messages, which is remembered first. `None` if there is none.
+        messages_key: The key of the state's list of messages, which is stored first. `None` if there is none.
         timeout: The most seconds to take. The rest is left for later.
         track: As for `remember_node`.
         user_key: As for `remember_node`.
@@ -155,8 +156,8 @@ def context_node(
     """Make a node that decides what the next model call is shown. `model_input` returns the messages.
 
     The state gets a small plan as JSON: the call that it is for, and figures. The context itself is passed beside the
-    state, and made again if it is lost, for instance by a restart. If several of these nodes run side by side,
-    `model_input(..., node="...")` names the one that is meant.
+    state, and made again if it is lost, for instance by a restart. If several of these nodes run side by side, choose
+    one with `model_input(..., node="...")`.
 
     Args:
         memory: The memory, or a function that opens it.
@@ -167,7 +168,7 @@ def context_node(
         query: The question to recall for. By default, the last user message. `""` leaves recall out.
         view: `default`, `recall`, `minimal` or a name of `settings.context.views`.
         profile: The profile whose condensation threshold applies. By default, the name of the model.
-        messages_key: The key of the state's list of messages, which is remembered first. `None` if there is none.
+        messages_key: The key of the state's list of messages, which is stored first. `None` if there is none.
         track: As for `remember_node`.
         scope: What the context may show of the session. `Scope(sight_tokens=800)` gives a sub-graph a read-only view of
             the graph above it, up to 800 tokens. By default, a sub-graph on its own track sees only that track.
@@ -191,9 +192,9 @@ def context_node(
 def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[ContextChoices]) -> MemoryNode:
     """Make a node that measures the next request and writes its zone, outcome and alert into the state.
 
-    Route with `add_conditional_edges("guard", zone_in, {...})`. Alerts, outcomes and checkpoints also go to the
-    graph's custom stream and to callbacks. A checkpoint that is saved for this request names the LangGraph checkpoint
-    with which the step began. A `context_node` for the same call, right behind this node, uses the context made here.
+    Route with `add_conditional_edges("guard", zone_in, {...})`. Alerts, outcomes and checkpoints also go to the graph's
+    custom stream and to callbacks. A checkpoint that is saved for this request names the LangGraph checkpoint at which
+    the step began. A `context_node` for the same call, right after this node, uses the context made here.
 
     Args:
         memory: As for `context_node`.
@@ -227,7 +228,7 @@ def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[Co
 
 
 def _announced(memory: MemorySource, given: Mapping[str, Any], where: str) -> tuple[ModelCall, Handover, Wiring]:
-    """A model's call, known to the nodes behind by its fingerprint; where contexts for it are handed on; the wiring."""
+    """A model call, which later nodes know by its fingerprint; the cache for its contexts; and the wiring."""
     check_known_view(where, memory, given.get("view", "default"))
     call, handover = call_of({name: value for name, value in given.items() if name not in WIRES}), handover_of(memory)
     handover.calls[call.fingerprint] = call
@@ -247,16 +248,16 @@ def evict_node(
 ) -> MemoryNode:
     """Make a node that moves old messages out of the state, so that LangGraph's checkpoints stay small.
 
-    Nothing is lost. A message leaves only after it was read back from the transcript unchanged. Only whole groups
-    leave, and never system messages, the user's last message, or anything from an unanswered call on.
-    `session.messages()` and every context still have them. The state must mix in `TieredState`, which records what was
-    moved. Messages are removed by id if the list's reducer can do that, as `add_messages` can. Otherwise the whole list
-    is written, so no other node may write to it in the same step.
+    Nothing is lost. A message leaves only after the transcript returned it unchanged. Only whole groups leave, and
+    never system messages, the user's last message, or anything from an unanswered call on. `session.messages()` and
+    every context still have them. The state must mix in `TieredState`, which records what was moved. Messages are
+    removed by id if the list's reducer can do that, as `add_messages` can. Otherwise the whole list is written, so no
+    other node may write to it in the same step.
 
     Args:
         memory: The memory, or a function that opens it.
         keep_messages: How many of the newest messages stay, at least.
-        at_messages: Nothing is moved up to this many messages, because each move writes the whole list.
+        at_messages: Up to this many messages, nothing is moved, because each move writes the whole list.
         messages_key: The key of the state's list of messages.
         track: As for `remember_node`.
         user_key: As for `remember_node`.
@@ -264,10 +265,10 @@ def evict_node(
 
     Raises:
         SettingsError: if `keep_messages` is below 1 or above `at_messages`.
-        InvalidInputError: when the node runs, if the state has no record or its list cannot remove messages.
+        InvalidInputError: when the node runs, if the state has no record or the list's reducer cannot remove messages.
     """
     if keep_messages > at_messages:
-        msg = f"evict_node: keep_messages must be 1 to at_messages ({at_messages}), not {keep_messages}"
+        msg = f"evict_node: keep_messages must be from 1 to at_messages ({at_messages}), not {keep_messages}"
         raise SettingsError(msg)
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 

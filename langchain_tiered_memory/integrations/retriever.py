@@ -31,8 +31,8 @@ class TieredMemoryRetriever(BaseRetriever):
 
     A document's `id` is that of the message or summary. Its metadata is plain JSON: `session_id`, `level` (0 is a
     message), `at` (ISO 8601), `track`, `role`, `name`, `kind`, `score` (comparable within one answer), `seq`, `tokens`,
-    `whole` (true if the document is the whole text, false if it is the passage that matches best), and `source`, the
-    `id` again, under the name that chains with sources cite.
+    `whole` (true if the document is the whole text, false if it is the best passage), and `source`, which repeats the
+    `id` for chains that cite sources.
     """
 
     memory: Memory
@@ -59,7 +59,7 @@ class TieredMemoryRetriever(BaseRetriever):
     if not TYPE_CHECKING:  # type checkers know the fields
 
         def __init__(self, **choices: object) -> None:
-            """Refuse what is no memory in words of our own."""
+            """Refuse a value that is not a memory, with our own error text."""
             set_up(self, choices, super().__init__)
 
     @model_validator(mode="after")

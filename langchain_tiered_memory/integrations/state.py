@@ -1,7 +1,7 @@
-"""What the nodes carry in a graph's state: one key with plain, versioned JSON; never a message, never a summary.
+"""What the nodes keep in a graph's state: one key with plain, versioned JSON, without messages or summaries.
 
-A message anywhere in a state update is streamed to the user, and every LangGraph checkpoint would hold it again; a
-dataclass comes back as a dict under strict msgpack. So only figures and ids stand here. Text stays in the memory.
+A message anywhere in a state update would be streamed to the user and repeated in every LangGraph checkpoint. Under
+strict msgpack, a dataclass comes back as a dict. So the state has only figures and ids. Text stays in the memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _MAX_SPANS = 16
-"""Up to so many runs of numbers are written as such, for people to read."""
+"""Up to this many runs of numbers are written as spans, which people can read."""
 STATE_KEY = "tiered_memory"
 STATE_VERSION = 1
 _SAID_BESIDE = ("type", "name", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")
@@ -32,9 +32,9 @@ _SAID_BESIDE = ("type", "name", "additional_kwargs", "tool_calls", "invalid_tool
 class Numbers:
     """Numbers of messages, one bit each.
 
-    In JSON a few runs of them are spans. Many are a compressed bit map: every state of the graph holds it anew, and a
-    branch that drops a message in each turn would have a span for each. At the very most it takes a byte for six
-    messages; with any regularity far less.
+    In JSON, a few runs are spans, and many are a compressed bit map. Every state of the graph repeats it, and a branch
+    that drops a message in each turn would need a span for each. The bit map takes at most one byte for six messages,
+    and far less if there is any regularity.
     """
 
     bits: bytes = b""
@@ -62,7 +62,7 @@ class Numbers:
                 yield from (place * 8 + bit for bit in range(8) if byte >> bit & 1)
 
     def to_json(self) -> list[list[int]] | str:
-        """Spans, first and last of each run; or the bit map as text."""
+        """Spans (the first and last number of each run), or the bit map as text."""
         spans: list[list[int]] = []
         for number in self:
             if spans and spans[-1][1] == number - 1:
@@ -83,15 +83,15 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedPart:
-    """What of a branch was moved out of graph state: it is still on the branch, though no message in state says so."""
+    """The part of a branch that was moved out of graph state. It is still on the branch."""
 
     seq: int
-    """Number of the last message that was moved: everything up to it is on the branch, but for `off`."""
+    """Number of the last message that was moved. Everything up to it is on the branch, except `off`."""
     last_id: str
-    """Its id, as the transcript has it; empty when it was forgotten since."""
+    """Its id in the transcript. Empty if it was forgotten since."""
     count: int
     off: Numbers = field(default_factory=Numbers)
-    """Those up to `seq` that were not moved: other branches, and what stays in state."""
+    """Messages up to `seq` that were not moved: on other branches, or still in state."""
 
     def holds(self, seq: int) -> bool:
         """Whether the message of that number was moved."""
@@ -100,29 +100,29 @@ class ArchivedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchRecord:
-    """How the message list of a state stood when it was last remembered: whether it changed is seen without reading.
+    """The message list of a state when it was last stored, so that a change can be seen without reading it.
 
-    It lives in the state itself, so a fork or a step back in time brings the record of that moment along.
+    The record is in the state itself, so a fork or a step back in time has the record of that moment.
     """
 
     track: str
     count: int
-    """Messages of the list that were remembered."""
+    """How many messages of the list were stored."""
     ids: str
-    """Digest over their ids."""
+    """Digest of their ids."""
     said: str
-    """Digest over what they say."""
+    """Digest of their words."""
     seq: int
     """Number of the newest message of the track at that time."""
     epoch: int
-    """The session's at that time: edits, pins and removals raise it."""
+    """The session's epoch at that time. Edits, pins and removals raise it."""
     whole: bool
-    """Whether the list (and what was archived of it) was all that the track had."""
+    """Whether the list, with its archived part, was all that the track had."""
     archived: ArchivedPart | None = None
     forgotten: tuple[str, ...] = ()
-    """Ids of the list's messages that were forgotten: the state still has them, the transcript must not."""
+    """Ids of the list's forgotten messages. The state still has them, and the transcript must not."""
     apart: bool = False
-    """Whether the list is a conversation of its own, whatever its track has besides: a task for a sub-agent."""
+    """Whether the list is a separate conversation, such as a sub-agent's task, whatever else its track has."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -146,9 +146,9 @@ class BranchRecord:
 
 
 def merged(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The reducer of `tiered_memory`: each part is replaced by its newest value.
+    """The reducer of `tiered_memory`: the newest value of each part replaces the old one.
 
-    Branches and plans are replaced one by one. Nodes that run side by side write different parts, or the same values.
+    Branches and plans are replaced one by one. Nodes that run side by side write different parts or the same values.
     """
     old, new = current(left), current(right)
     found = {**old, **new}
@@ -162,11 +162,11 @@ class TieredState(TypedDict, total=False):
     """Mix-in for a graph's state: `class State(MessagesState, TieredState): ...`."""
 
     tiered_memory: Annotated[dict[str, Any], merged]
-    """The nodes' own record: plain JSON, of no use to a reader."""
+    """The nodes' own record: plain JSON that is not meant for readers."""
 
 
 def current(written: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a state's key holds; empty where nothing was written yet."""
+    """The value of a state's key. Empty if nothing was written yet."""
     if not written:
         return {}
     version = written.get("v") if isinstance(written, Mapping) else None
@@ -180,13 +180,13 @@ def current(written: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def branch_in(state: object, messages_key: str) -> BranchRecord | None:
-    """The record of a message list; `None` where it was not remembered yet."""
+    """The record of a message list. `None` if it was not stored yet."""
     written = current(part_of(state, STATE_KEY)).get("branches", {}).get(messages_key)
     return BranchRecord.from_json(written) if written is not None else None
 
 
 def update_with(messages_key: str | None = None, record: BranchRecord | None = None, **parts: object) -> dict[str, Any]:
-    """A state update for the key: the record of a branch, where there is a list, and further parts in JSON."""
+    """A state update for the key: the record of a branch if there is a list, and further parts in JSON."""
     value: dict[str, Any] = {"v": STATE_VERSION, **parts}
     if messages_key is not None and record is not None:
         value["branches"] = {messages_key: record.to_json()}
@@ -194,7 +194,7 @@ def update_with(messages_key: str | None = None, record: BranchRecord | None = N
 
 
 def part_of(state: object, key: str) -> Any:  # noqa: ANN401 - whatever the user keeps there
-    """The value of a state's key: states are dicts, pydantic models or dataclasses."""
+    """The value of a state's key. States are dicts, pydantic models or dataclasses."""
     return state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
 
 
@@ -208,7 +208,7 @@ def zone_in(state: object) -> str:
 
 
 def digests_of(messages: Sequence[BaseMessage]) -> tuple[str, str]:
-    """Digests over the ids of messages, and over what they say. Cheap: it only has to notice a change."""
+    """Digests of the ids and of the words of messages. They are cheap, because they only have to show a change."""
     return digests_at(messages, len(messages))[1]
 
 
@@ -230,5 +230,5 @@ def digests_at(messages: Sequence[BaseMessage], count: int) -> tuple[tuple[str, 
 
 
 def begins_with(messages: Sequence[BaseMessage], record: BranchRecord) -> bool:
-    """Whether a list has all messages that a record is about, in their place."""
+    """Whether a list has all messages of a record, in the same places."""
     return len(messages) >= record.count and digests_at(messages, record.count)[0][0] == record.ids

@@ -4,9 +4,9 @@
     agent = create_agent(model, tools, store=store, context_schema=Ctx)
     agent.invoke({"messages": [...]}, config, context=Ctx(user_id="zoe"))
 
-What is put in a run of a user is that user's alone, whatever its namespace: another user's run neither finds it, nor
-lists its namespace, nor writes over it, and `memory.forget(user=...)` removes it. Namespaces that are meant for all
-are named in `shared`.
+Items that a user's run puts belong only to that user, whatever their namespace: another user's run cannot find them,
+list their namespaces or overwrite them, and `memory.forget(user=...)` removes them. `shared` names namespaces for all
+users.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class TieredStore(BaseStore):
     before the batch, and all writes happen together or not at all.
 
     Args:
-        memory: The memory in whose database it keeps items.
-        user: The user whose items it keeps. By default, the user of the run, whom `user_key` names in
-            `Runtime.context` or in the config. Without a user, items belong to nobody, and only such items are seen.
+        memory: The memory whose database keeps the items.
+        user: The user whose items it keeps. By default, the user of the run, whom `user_key` names in `Runtime.context`
+            or in the config. Without a user, items belong to nobody, and only such items are visible.
         user_key: The key or attribute that names the user.
         shared: Prefixes of namespaces that all users can see and change.
-        fields: Paths in a value whose texts are searched by meaning, in LangGraph's notation. `$` is the whole value.
+        fields: Paths in a value, in LangGraph's notation, whose texts are searched by meaning. `$` is the whole value.
             `put(..., index=...)` sets others for one item.
         ttl: How long items live, and whether reading one renews its time. Expired items are never returned. The next
             write or `sweep_ttl` removes them.
@@ -93,13 +93,13 @@ class TieredStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out reads and writes; one result for each, in their order.
+        """Carry out reads and writes. Returns one result for each, in their order.
 
         Raises:
-            InvalidNamespaceError: for a namespace with an empty label, or a period or NUL in one.
-            InvalidInputError: when a value is no JSON, a filter cannot be read, or an argument is of a wrong kind.
-            MixedOwnersError: when the config names another user than the run's context.
-            StorageError: when the database cannot be read, or written to; nothing was.
+            InvalidNamespaceError: if a namespace has an empty label, or a label with a period or NUL.
+            InvalidInputError: if a value is not JSON, a filter cannot be read, or an argument has the wrong type.
+            MixedOwnersError: if the config names another user than the run's context.
+            StorageError: if the database cannot be read or written. Nothing was written.
         """
         ops, reach = [_checked(op) for op in ops], self._reach()
         writes = any(isinstance(op, PutOp) for op in ops)
@@ -125,7 +125,7 @@ class TieredStore(BaseStore):
     abatch = off_loop_twin(batch)  # type: ignore[arg-type] # the base class has its own `self`
 
     def sweep_ttl(self) -> int:
-        """Remove what has expired; returns how many items."""
+        """Remove expired items. Returns how many."""
         runtime = self._memory.core.writable_runtime()
         return runtime.store.items.sweep(now=runtime.now())
 
@@ -194,7 +194,7 @@ def _namespaces(runtime: Runtime, reach: Reach, op: ListNamespacesOp) -> list[tu
 
 
 class _Call:
-    """What the fields of LangGraph's calls take, besides namespaces: the classes in which they come check nothing."""
+    """Types of the fields of LangGraph's calls except namespaces. LangGraph's classes check nothing."""
 
     key: str
     refresh_ttl: bool
@@ -210,7 +210,7 @@ class _Call:
 
 
 def _checked(op: object) -> Op:
-    """A call as it is carried out: what LangGraph's own verbs check too, for calls come without them."""
+    """A checked call. It repeats the checks of LangGraph's own verbs, because calls may come without them."""
     if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
         msg = f"{op!r} is not an operation of a store: use GetOp, SearchOp, PutOp or ListNamespacesOp"
         raise InvalidInputError(msg)

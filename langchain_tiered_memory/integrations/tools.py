@@ -1,8 +1,8 @@
 """The memory as tools of an agent: `recall`, `expand`, `pin`.
 
-They work on the session of the run, which is the config's `thread_id`; with `across` the search may look into other
-sessions of the same user too, where the run says who that is. What they find comes back
-as quoted data within a bound of tokens; an id that does not exist is an answer the model can act on, not an exception.
+They work on the session of the run, which is the config's `thread_id`. With `across`, the search can also look into
+other sessions of the same user, if the run names the user. Results come back as quoted data within a limit of tokens.
+An unknown id gives an answer that the model can act on, not an exception.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _MOST_FINDS = 50
 _MAX_QUOTED_CHARS = 100
 _FOUND_BY = "as the conversation's record or a result of `recall` names it"
 _LABELS = re.compile(r"(?:(?:messages?|summary|id)\s{1,40}){0,4}", re.IGNORECASE)
-"""What models copy in front of an id."""
+"""Words that models copy before an id."""
 _BEFORE = " \t\r\n\"'`(["
 _BEHIND = " \t\r\n\"'`)].,"
-"""The quotes and brackets that they put it in."""
+"""Quotes and brackets that they put around it."""
 
 
 class RecallInput(BaseModel):
@@ -50,11 +50,11 @@ class RecallInput(BaseModel):
     query: str = Field(
         description="What to look for: a question in full, or the words, names, numbers and identifiers that were used."
     )
-    limit: int = Field(default=8, description=f"How many finds at most, 1 to {_MOST_FINDS}.")
+    limit: int = Field(default=8, description=f"How many results at most, 1 to {_MOST_FINDS}.")
 
 
 class WideRecallInput(RecallInput):
-    """Arguments of `recall` where it may look into the user's other conversations."""
+    """Arguments of `recall` if it may look into the user's other conversations."""
 
     scope: Literal["conversation", "user"] = Field(
         default="conversation",
@@ -71,16 +71,16 @@ class ExpandInput(BaseModel):
     )
     question: str = Field(
         default="",
-        description="What you want to know of it: the messages that answer it are shown, in place of pages.",
+        description="What you want to know from it: the messages that answer this are shown instead of pages.",
     )
-    page: int = Field(default=1, description="Which page, where there is more than one; 1 is the first.")
+    page: int = Field(default=1, description="Which page, if there is more than one; 1 is the first.")
 
 
 class PinInput(BaseModel):
     """Arguments of `pin`."""
 
     id: str = Field(description=f"Id of a message, {_FOUND_BY}.")
-    keep: bool = Field(default=True, description="False lets go of a message that was pinned before.")
+    keep: bool = Field(default=True, description="False unpins a message that was pinned before.")
 
 
 @checked(SettingsError)
@@ -134,26 +134,26 @@ def memory_tools(
 
 
 _RECALL = (
-    "Search the whole record of this conversation, also what is no longer shown: earlier messages, tool results and "
-    "summaries of them. Use it before you say that you do not know, and before you ask the user or run a tool again "
-    "for what was said, decided or found earlier. It answers with dated quotes and their ids, for `expand` and `pin`."
+    "Search the whole record of this conversation, including what is no longer shown: earlier messages, tool results "
+    "and summaries of them. Use it before you say that you do not know, and before you ask the user or run a tool "
+    "again for what was said, decided or found earlier. It returns dated quotes with their ids, for `expand` and `pin`."
 )
 _ACROSS = (
-    'With the scope "user" it searches the other conversations with this user instead: for what they told of '
+    'With the scope "user" it searches the other conversations with this user instead, for what they said about '
     "themselves, or wanted, at another time. That may be outdated, or about something else."
 )
 _EXPAND = (
     "Show what a summary of this conversation stands for, or the whole of a message that is shown in part. Use it when "
-    "a summary mentions something of which you need the exact words."
+    "you need the exact words of something that a summary mentions."
 )
 _PIN = (
     "Keep a message of this conversation in view from now on, word for word. Use it sparingly, for what must not be "
-    "forgotten, such as a requirement or a decision of the user. Let it go with `keep` false when it no longer holds."
+    "forgotten, such as a requirement or a decision by the user. Unpin it with `keep` false when it no longer holds."
 )
 
 
 def tool_of(verb: Callable[..., str], schema: type[BaseModel], description: str) -> BaseTool:
-    """A function as a tool, sync and async."""
+    """A function as a sync and async tool."""
     return StructuredTool.from_function(
         func=verb,
         coroutine=off_loop_function(verb),
@@ -186,7 +186,7 @@ class _Verbs:
         return recalled(hits, max_tokens=self.max_tokens, count=self._count)
 
     def _elsewhere(self, session: Session, query: str, most: int) -> str:
-        """What other sessions of the user say; the user is the one that the run names, and the session's own."""
+        """What other sessions of the user say. The user must be the one that the run names and the session's own."""
         user, runtime = session.core.user, session.core.checked
         if user is None or session.core.scope is not None:
             return "Other conversations cannot be searched from here. Look in this one."
@@ -240,7 +240,7 @@ class _Verbs:
         )
 
     def _seen(self, config: RunnableConfig, session_id: str) -> tuple[str | None, Scope | None]:
-        """The track of the agent that calls, and what it may see, where it is a sub-agent with a track of its own."""
+        """The calling agent's track, and what it may see if it is a sub-agent on its own track."""
         if not config.get("configurable", {}).get("thread_id"):
             return None, None
         place = replace(place_of(config, self.user_key), session_id=session_id)
@@ -264,24 +264,24 @@ class _Verbs:
 
 
 def _is_named(entry: Entry, name: str) -> bool:
-    """Whether it is the message itself that is named: by its id, or by its number."""
+    """Whether the message itself is named, by its id or number."""
     return entry.id.startswith(name) or name == str(entry.seq)
 
 
 def _names(wanted: str) -> list[str]:
-    """The id as the model gave it; then without what it copied along."""
+    """The id as the model gave it, then without what it copied with it."""
     bare = _LABELS.sub("", wanted.lstrip(_BEFORE).rstrip(_BEHIND), count=1).lstrip(_BEFORE)
     span = bare.partition(",")[0]
     return [one for one in dict.fromkeys([wanted, bare, span]) if one]
 
 
 def _quoted(said: str) -> str:
-    """What a model, or whoever speaks through it, gave as an id or a question, said back."""
+    """An id or a question from a model, or from whoever speaks through it, quoted back."""
     return f"'{plain_label(said, max_chars=_MAX_QUOTED_CHARS)}'"
 
 
 def _answer(wanted: str, look: Callable[[str], str]) -> str:
-    """What comes of the first form of an id that there is; else a text that a model can act on."""
+    """The result for the first form of an id that exists, or else a text that a model can act on."""
     for name in _names(wanted):
         try:
             return look(name)

@@ -1,1 +1,1 @@
-"""A session as a page for people: written to one file, or served live on this machine alone."""
+"""A session as a page for people: written to one file, or served live on this machine only."""

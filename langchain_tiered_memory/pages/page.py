@@ -1,8 +1,8 @@
-"""A session as one HTML document: what it tells, as plain JSON, and the document with style and script inside.
+"""A session as one HTML document: its content as plain JSON, and the document with its style and script.
 
-What it tells is read through public verbs alone, and nothing is written. A policy forbids all else: nothing that a
-message says is markup here. Jinja escapes what stands in the document itself, the content is JSON in a block that no
-parser leaves early, and the script writes it as text alone.
+The content is read only through public verbs, and nothing is written. No message can become markup: Jinja escapes the
+document's own texts, the content is JSON in a block that no parser leaves early, and the script writes it only as text.
+A content security policy forbids everything else.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Json: TypeAlias = dict[str, Any]
 
 _MOST_CHARACTERS = 100_000
-"""Of one message: what a page shows of a longer one is its beginning, and how long it is."""
+"""Characters of one message. A page shows the beginning of a longer message, and how long it is."""
 _MOST_FACTS = 5000
 _MOST_OUTCOMES = 1000
 _MOST_TOUCHED = 200
@@ -61,7 +61,7 @@ _FILE_FIELDS = (
 
 
 def content_of(session: Session, *, contexts: Sequence[Context] = (), after: int = 0) -> Json:
-    """Everything that a page shows of a session without a scope; of its messages those numbered behind `after`."""
+    """Everything that a page shows of a session without a scope, with its messages after number `after`."""
     metrics = session.metrics()
     if not metrics.messages:
         msg = f"the session {session.session_id!r} has no message: there is nothing to show"
@@ -100,14 +100,14 @@ def _entry_row(one: Entry) -> list[Any]:
 
 
 def _revisions(session: Session, entry: Entry) -> list[str]:
-    """What an edited message said before; nothing where its id alone does not tell which message is meant."""
+    """The earlier wordings of an edited message. None if its id is ambiguous."""
     with suppress(InvalidInputError):
         return [text_of(one)[:_MOST_CHARACTERS] for one in session.revisions(entry.id)]
     return []
 
 
 def _outcomes(session: Session) -> tuple[list[Json], list[Json]]:
-    """What views showed, each once, and the decisions, which name by place what was shown before and after."""
+    """What views showed, each once, and the decisions, which refer to it by place."""
     places: dict[tuple[ShownView, str], int] = {}
 
     def place_of(view: ShownView | None, text: str) -> int | None:
@@ -129,7 +129,7 @@ def _outcomes(session: Session) -> tuple[list[Json], list[Json]]:
 
 
 def _said(messages: Iterable[BaseMessage], track: str, known: dict[tuple[str, str], Entry]) -> list[Any]:
-    """Messages as they stood: by its number where one says what the transcript has, else word for word."""
+    """Messages as they were: by number if they equal the transcript's, else word for word."""
     told: list[Any] = []
     for message in messages:
         text = text_of(message)
@@ -173,7 +173,7 @@ def _checkpoint(session: Session, info: CheckpointInfo, known: dict[tuple[str, s
 
 
 def _files(session: Session) -> Json:
-    """Files in their tiers, which files calls touched, and how large contexts of this process were."""
+    """Files in their tiers, files touched by calls, and sizes of this process's contexts."""
     run = Run(session.core, roots=None, critical=(), background=False)
     report, last = run.report(), run.last_report()
     return {
@@ -193,13 +193,13 @@ def _files(session: Session) -> Json:
 
 _SCRIPTS = ("base.js", "data.js", "list.js", "messages.js", "tree.js", "facts.js", "calls.js", "decisions.js",
             "figures.js", "live.js", "start.js")  # fmt: skip
-"""In the order in which they stand in the one script of a page."""
+"""In the order of a page's only script."""
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 _ESCAPED = (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"))
 
 
 def document(content: Mapping[str, Any], *, live: bool = False) -> str:
-    """The page of what `content_of` gives; a `live` one, which `serve` shows, may ask where it came from for more."""
+    """The page for the result of `content_of`. A `live` one, which `serve` shows, may ask its own server for more."""
     return _template("page.html").render(
         content=content,
         script=script(),
@@ -210,14 +210,14 @@ def document(content: Mapping[str, Any], *, live: bool = False) -> str:
 
 
 def listing(sessions: list[Mapping[str, Any]]) -> str:
-    """The page that `serve` begins with: the sessions of a database, each with the address of its own page."""
+    """The first page of `serve`: the sessions of a database, each with the address of its page."""
     return _template("sessions.html").render(sessions=sessions, style=style(), policy=policy(live=False))
 
 
 def policy(*, live: bool) -> str:
-    """The Content-Security-Policy of a page: its own script and style by their digests, and no request anywhere.
+    """The Content-Security-Policy of a page: only its own script and style, by their digests, and no requests.
 
-    A live page may ask where it came from.
+    A live page may send requests to its own server.
     """
     return "; ".join(
         (
@@ -234,7 +234,7 @@ def policy(*, live: bool) -> str:
 
 
 def embedded(value: object) -> str:
-    """JSON that no HTML parser takes for anything else, in characters that every encoding has."""
+    """JSON that no HTML parser takes for anything else, in ASCII."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
     for character, escape in _ESCAPED:
         text = text.replace(character, escape)
@@ -243,14 +243,14 @@ def embedded(value: object) -> str:
 
 @cache
 def script() -> str:
-    """The one script of a page."""
+    """The only script of a page."""
     parts = "\n".join(_asset(name) for name in _SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
 
 
 @cache
 def style() -> str:
-    """The one style sheet of a page."""
+    """The only style sheet of a page."""
     return _asset("style.css")
 
 

@@ -1,7 +1,7 @@
-"""Serves the sessions of a database live, to whoever on this machine has the address with its token.
+"""Serves the sessions of a database live, to everybody on this machine who has the address with its token.
 
-Every answer is refused where the request names another host (a name that was bound to this machine from outside), comes
-from another site's page, or lacks the token; none carries a header that would let another site read it.
+A request is refused if it names another host (a name that was bound to this machine from outside), comes from another
+site's page, or lacks the token. No answer has a header that would let another site read it.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 OpenToWrite: TypeAlias = "Callable[[], AbstractContextManager[TieredMemory]]"
 
 _LOOK_SECONDS = 1.0
-"""Between two looks at what is new."""
+"""Seconds between two checks for news."""
 _MOST_LISTED = 200
 """Sessions on the first page, the newest first."""
 _MOST_ASKED = 65_536
-"""Bytes of a request to change something."""
+"""The most bytes of a request to change something."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -58,7 +58,7 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _OWN_SITE = (None, "none", "same-origin")
-"""What `Sec-Fetch-Site` may say; a client that is no browser says nothing."""
+"""Allowed values of `Sec-Fetch-Site`. A client that is not a browser sends none."""
 
 
 def application(
@@ -72,11 +72,11 @@ def application(
     """The pages of a memory.
 
     Args:
-        reading: It, opened for reading alone.
-        writing: Opens it for one change; `None` where nobody may change anything.
-        token: Stands in every address: `http://127.0.0.1:<port>/<token>/`.
-        port: Of this machine's own address.
-        stopping: Whether the server is about to end: whoever listens for what is new is let go then.
+        reading: The memory, opened read-only.
+        writing: Opens it for one change. `None` if nobody may change anything.
+        token: Part of every address: `http://127.0.0.1:<port>/<token>/`.
+        port: The port on this machine.
+        stopping: Whether the server is about to end. Clients that wait for news are then released.
     """
     pages = _Pages(reading=reading, writing=writing, stopping=stopping)
     routes = [
@@ -91,14 +91,14 @@ def application(
 
 
 def _cannot_be_done(request: Request, error: Exception) -> Response:
-    """What a person reads in the place of a page, or a page's script in the place of what it asked for."""
+    """An error text for a person instead of a page, or for a page's script instead of its data."""
     if request.url.path in ("/data", "/act"):
         return JSONResponse({"error": str(error)}, 400 if request.method == "POST" else 404)
     return PlainTextResponse(str(error), 404)
 
 
 class _OnlyFromHere:
-    """Lets through what comes from this machine's own pages and has the token, with the headers that keep it here."""
+    """Passes only requests from this server's own pages with the token, and sets headers that keep answers here."""
 
     def __init__(self, app: ASGIApp, *, token: str, port: int) -> None:
         self._app = app
@@ -125,15 +125,15 @@ class _OnlyFromHere:
 
     def _refusal(self, headers: Headers, method: str) -> Response | None:
         if headers.get("host") not in self._hosts:
-            return PlainTextResponse("This address is served on this machine alone.", 421)
+            return PlainTextResponse("This address is only served on this machine.", 421)
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         is_own = site in _OWN_SITE and (origin in self._origins if origin is not None else method in ("GET", "HEAD"))
-        return None if is_own else PlainTextResponse("Another site's page asks: that is refused.", 403)
+        return None if is_own else PlainTextResponse("The request comes from another site's page: it is refused.", 403)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pages:
-    """What stands behind the addresses."""
+    """The handlers of the addresses."""
 
     reading: TieredMemory
     writing: OpenToWrite | None
@@ -169,7 +169,7 @@ class _Pages:
         return _html(await off_loop(told))
 
     async def data(self, request: Request) -> Response:
-        """What a page shows, of the messages those behind `after`."""
+        """The content of a page, with the messages after `after`."""
         after = request.query_params.get("after", "0")
         if not after.isdecimal():
             msg = f"`after` must be a message's number, not {after!r}"
@@ -178,7 +178,7 @@ class _Pages:
         return Response(found, media_type="application/json")
 
     async def events(self, request: Request) -> Response:
-        """Tells, for as long as somebody listens, that there is something new."""
+        """Reports that there is something new, as long as somebody listens."""
         session = self._session(request)
         known = request.headers.get("last-event-id") or request.query_params.get("stamp", "")
 
@@ -200,14 +200,14 @@ class _Pages:
     async def act(self, request: Request) -> Response:
         """Pin, unpin, forget, undo or rate, as a person asks."""
         if self.writing is None:
-            return JSONResponse({"error": "these pages are for reading alone: start `serve` without --read-only"}, 403)
+            return JSONResponse({"error": "these pages are read-only: start `serve` without --read-only"}, 403)
         if request.headers.get("content-type") != "application/json":
             return JSONResponse({"error": "it must be JSON"}, 415)
         body = b""
         async for part in request.stream():
             body += part
             if len(body) > _MOST_ASKED:
-                return JSONResponse({"error": "that is more than a change takes"}, 413)
+                return JSONResponse({"error": "the request is too large for a change"}, 413)
         return JSONResponse(await off_loop(_done, self.writing, _wanted(body)))
 
     def _session(self, request: Request) -> Session:
@@ -222,20 +222,20 @@ def _existing(memory: TieredMemory, name: str, **chosen: Any) -> Session:  # noq
 
 
 def _wanted(body: bytes) -> dict[str, str]:
-    """What a request asks for: texts by name."""
+    """The fields of a request: texts by name."""
     try:
         found = json.loads(body)
     except ValueError as error:
         msg = "it must be JSON"
         raise InvalidInputError(msg) from error
     if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
-        msg = "it must be an object of texts"
+        msg = "it must be an object whose values are texts"
         raise InvalidInputError(msg)
     return found
 
 
 def _done(writing: OpenToWrite, wanted: Mapping[str, str]) -> dict[str, Any]:
-    """Do what was asked, in a memory that is opened for it; gives what there is to show of it."""
+    """Carry out a request in a memory that is opened for it. Returns what to show of it."""
     message, verb = wanted.get("message", ""), wanted.get("verb")
     with writing() as memory:
         session = _existing(memory, wanted.get("session", ""), track=wanted.get("track", "main"))
@@ -253,13 +253,13 @@ def _done(writing: OpenToWrite, wanted: Mapping[str, str]) -> dict[str, Any]:
             if rated.stale and rated.model == RULES and not rated.by_rules:
                 session.flush()  # what a model wrote waits for the program that has the model
         else:
-            msg = f"{verb!r} is nothing that a page can do: pin, unpin, forget, undo or rate"
+            msg = f"a page cannot do {verb!r}: use pin, unpin, forget, undo or rate"
             raise InvalidInputError(msg)
     return {}
 
 
 def _stamp(session: Session) -> str:
-    """Changes with whatever a page would show anew, as far as a cheap look tells: messages, summaries, decisions."""
+    """A cheap value that changes when a page has new messages, summaries or decisions to show."""
     decided = [(one.id, one.undone_at) for one in session.outcomes(limit=1)]
     said = repr((asdict(session.metrics()), decided, [one.id for one in session.checkpoints()[:1]]))
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,15 +1,16 @@
 """Everything a user can set, each with its default and where the default comes from. Validated once, then frozen.
 
-Whoever deploys a program without changing it sets them in the environment. A setting is `TIERED_MEMORY_` and its name
-in capitals; that of a group stands behind the group and two underscores:
+Environment variables set them without a change to the program. A variable is `TIERED_MEMORY_` and the setting's name in
+capitals. A setting in a group is preceded by the group's name and two underscores:
 
     TIERED_MEMORY_BUSY_SECONDS=60
     TIERED_MEMORY_CONTEXT__MAX_TOKENS=16000
     TIERED_MEMORY_CONDENSATION__STRATEGIES__FALLBACK=error
     TIERED_MEMORY_PRICES='{"gpt-5-mini": {"input_per_million": 0.25, "output_per_million": 2}}'
 
-Lists and mappings are JSON. `TieredMemory.open` reads them where it is given no `settings`; settings that are passed
-count alone. `TIERED_MEMORY_DOWNLOAD` and `TIERED_MEMORY_MINILM_DIR` are no settings: they say where MiniLM is.
+Lists and mappings are JSON. `TieredMemory.open` reads the variables only if it is given no `settings`.
+`TIERED_MEMORY_DOWNLOAD` and `TIERED_MEMORY_MINILM_DIR` are not settings: they say whether MiniLM may be downloaded, and
+where it is.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
     },
     "balanced": {},
 }
-"""By name, what differs from the defaults, group by group.
+"""How each named set of settings differs from the defaults, group by group.
 
-Chosen by what is billed for what is in view (`benchmarks/cost_curve.py`); the figures stand in `docs/benchmarks.md`.
-`economy` in chats is facts and little else: quotes beside what is said cost most there. It leaves to rules the levels
-that it shows least of, and its file work grows more slowly than the window.
+The values come from measuring cost against what is in view (`benchmarks/cost_curve.py`); the figures are in
+`docs/benchmarks.md`. In chats, `economy` shows facts and little else, because quotes cost most there. It leaves the
+levels that it shows least to rules, and its room for file work grows more slowly than the window.
 """
 
 
@@ -140,24 +141,25 @@ class Settings(Frozen):
     """Seconds that a write waits for a locked database, and that the memory retries an interrupted call to
     PostgreSQL."""
     file_mode: int | None = Field(default=PRIVATE_FILE_MODE, ge=0, le=0o777)
-    """Permissions of new files, as for `chmod`. By default only the owner can read and write them. Whoever may read the
-    files may enter their folders. `None`: the process's umask decides. Existing files keep their permissions."""
+    """Permissions of new files, as for `chmod`. By default only the owner can read and write them. Users who may read
+    the files may also enter their folders. `None`: the process's umask decides. Existing files keep their
+    permissions."""
     traces: bool = True
     """Whether assembling, recall and condensing by a model appear as runs in LangSmith, Studio and other LangChain
     tracers, with inputs, outputs and token counts. They never appear in a caller's streams."""
     default_window: int = Field(default=8192, ge=512)
-    """Window, in tokens, that is assumed for a condensing model whose own window is not known. One warning says so."""
+    """Window, in tokens, that is assumed for a condensing model whose window is not known. One warning says so."""
 
     @classmethod
     @checked(SettingsError)
     def named(cls, name: SettingsName) -> Settings:
-        """Settings for how much is to be paid for how much in view; change them with `model_copy`.
+        """Return settings that weigh cost against how much is in view. Change them with `model_copy`.
 
         Args:
-            name: `balanced` is the default: the cheapest that loses nothing; `economy` bills less, and keeps less.
+            name: `balanced` is the default and the cheapest that loses nothing. `economy` costs less and keeps less.
 
         Raises:
-            SettingsError: for another name.
+            SettingsError: for any other name.
         """
         return cls.model_validate(NAMED[name])
 
@@ -172,17 +174,17 @@ class Settings(Frozen):
 
 PREFIX = "TIERED_MEMORY_"
 _INSIDE = "__"
-"""Between a group and its setting."""
+"""Separates a group from its setting."""
 _ALIKE, _MISSPELT = 0.6, 0.8
-"""How like a setting the name of a variable must be to be taken for one: with a group, as `difflib` has it; without
-one, more than any variable here that is no setting, such as the key file's (0.6)."""
+"""How similar to a setting a variable's name must be to count as misspelt. With a group it is the default of `difflib`.
+Without one it is higher than for any variable of ours that is not a setting, such as the key file's (0.6)."""
 
 
 def settings_from_environment() -> Settings:
-    """The defaults, with what the environment says in their place.
+    """The defaults, overridden by the environment.
 
     Raises:
-        SettingsError: for a variable that no setting is named by, or whose value cannot be used. It is named.
+        SettingsError: if a variable names no setting, or its value cannot be used. The message names it.
     """
     tops = {
         name: name.upper().removeprefix(PREFIX).partition(_INSIDE)[0].lower()
@@ -214,7 +216,7 @@ def _read(names: Iterable[str]) -> Settings:
     from pydantic_settings.exceptions import SettingsError as UnreadableError  # noqa: PLC0415 - as above
 
     class Variables(Settings, BaseSettings):  # type: ignore[misc]
-        """Where the names and types of variables are read from; nothing is made of it."""
+        """Gives pydantic the names and types of variables. It is never instantiated."""
 
     source = EnvSettingsSource(Variables, env_prefix=PREFIX, env_nested_delimiter=_INSIDE, env_parse_none_str="none")
     meant = {name.lower() for name in names}

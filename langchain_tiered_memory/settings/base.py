@@ -1,4 +1,4 @@
-"""What every group of settings has in common."""
+"""What all groups of settings share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def _paths(given: Any) -> tuple[str, ...]:  # noqa: ANN401 - whatever a user set
 
 
 Paths: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_paths)]
-"""One path, or several, as where a verb takes them."""
+"""One or several paths, as a verb accepts them."""
 
 
 class Frozen(BaseModel):
-    """Validated once, then frozen; an unknown field is an error.
+    """Validated once, then frozen. An unknown field is an error.
 
     Raises:
-        SettingsError: when a value cannot be used; the message names the setting and what it must be.
+        SettingsError: if a value cannot be used. The message names the setting and what it must be.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -41,10 +41,10 @@ class Frozen(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _numbers_are_numbers(cls, given: Any, about: ValidationInfo) -> Any:  # noqa: ANN401 - whatever a user sets
-        """`True` is no number, and no number is larger than a database takes."""
+        """Refuse `True` as a number, and numbers that are too large for a database."""
         wanted = cls.model_fields[about.field_name or ""].annotation
         if isinstance(given, bool) and bool not in (wanted, *get_args(wanted)):
-            msg = "must be something else than True or False"
+            msg = "must be something other than True or False"
             raise ValueError(msg)
         if isinstance(given, int) and abs(given) >= MOST:
             msg = "must be below 2**63"

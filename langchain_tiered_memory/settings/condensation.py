@@ -1,4 +1,4 @@
-"""The summary tree: its levels, their triggers and sizes; when and how views are condensed."""
+"""The summary tree (its levels, their triggers and sizes), and when and how views are condensed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 from langchain_tiered_memory.settings.base import Frozen
 
 _Percent: TypeAlias = Annotated[float, Field(allow_inf_nan=True)]
-"""Whatever cannot be used is warned of, and taken for what is inherited: a profile keeps no memory from opening."""
+"""A value that cannot be used causes a warning and counts as inherited, so a bad profile never keeps a memory from
+opening."""
 
 
 class ThresholdSettings(Frozen):
@@ -30,7 +31,7 @@ class StrategySettings(Frozen):
 
     primary: Literal["llm", "truncation", "hybrid", "provider"] = "llm"
     """`llm`: summaries, then the sliding window. `truncation`: only the sliding window. `hybrid`: finished summaries,
-    and at once the sliding window for the rest. `provider`: the model's provider compacts, and no model is called to
+    and the sliding window at once for the rest. `provider`: the model's provider compacts, and no model is called to
     condense; if the view reaches its limit, built-in summaries take over."""
     fallback: Literal["truncation", "error"] = "truncation"
     """What to do if condensing fails and the context does not fit: slide the window, or raise `CondensationError`."""
@@ -57,16 +58,16 @@ class ValidationSettings(Frozen):
         "emptiness",
         "identifiers",
     )
-    """Built-in validators that judge. `soundness` refuses what can stand for no part of its sources: filler, text about
-    something else, half a sentence. The model is asked again, then the next writer. Where nobody else can write, the
-    text counts as degraded: shown as provisional, not condensed further, made again."""
+    """Built-in validators that judge. `soundness` refuses text that cannot stand for its sources: filler, text about
+    something else, half a sentence. The model is asked again, then the next writer. If nobody else can write, the text
+    counts as degraded: it is shown as provisional, not condensed further, and rewritten later."""
     metrics: tuple[Literal["identifiers", "grounded", "covered", "loss"], ...] = ()
-    """What is measured of each summary that is taken, for `memory.engine.history()`: the share of identifiers kept, the
-    shares that soundness goes by, and `Summary.information_loss`."""
+    """What is measured of each accepted summary, for `memory.engine.history()`: the share of identifiers kept, the
+    shares that `soundness` uses, and `Summary.information_loss`."""
     least_kept_identifiers: float = Field(default=0.0, ge=0, le=1)
     """Share of the sources' identifiers that a summary must state after the audit. 0 takes any."""
     audit: bool = True
-    """Append the statements with figures and paths, what is open, and unfinished calls that the text dropped."""
+    """Append what the text dropped: statements with figures or paths, open points, and unfinished calls."""
 
 
 class MonitoringSettings(Frozen):
@@ -92,10 +93,10 @@ class CondensationSettings(Frozen):
     write it at once, at no cost. The model is asked only for what a view shows or soon will, several summaries per
     call, and never while a history fits its window."""
     model_from_level: int = Field(default=1, ge=1)
-    """The lowest level that a condensing model writes. Summaries below it quote, and cost nothing. With 2, the model
-    reads quotes instead of messages; with 3, it reads summaries of quotes."""
+    """The lowest level that a condensing model writes. Summaries below it are quotes, and cost nothing. With 2, the
+    model reads quotes instead of messages; with 3, it reads summaries of quotes."""
     tool_tokens: int | None = Field(default=400, ge=50)
-    """Most tokens of a tool's output, and of the calls of one message, that a condensing model is shown: head and tail.
+    """The most tokens of a tool's output, and of one message's calls, that a condensing model is shown: head and tail.
     `None`: all of it. Facts, search and the audit always use the whole output."""
     on_last_request: Literal["auto", "always", "never"] = "auto"
     """Whether a call for several summaries may reuse the agent's last request plus one message, which the provider
@@ -117,9 +118,9 @@ class CondensationSettings(Frozen):
     """Seconds that a request waits for missing summaries when its view no longer fits. `None`: 0 while the background
     worker runs, and 30 otherwise."""
     breaker_failures: int = Field(default=3, ge=1)
-    """Failures in a row after which a condensing model is left alone."""
+    """Failures in a row after which a condensing model is not called for a while."""
     max_calls_per_minute: int | None = Field(default=60, ge=1)
-    """Most condensing calls per minute for one open memory. `None`: no limit."""
+    """The most condensing calls per minute for one open memory. `None`: no limit."""
     plugin_seconds: float = Field(default=30.0, gt=0)
     """Seconds that a plugin, validator, hook or collector may take before it is skipped."""
     cache_lifetime_seconds: float | None = Field(default=None, gt=0)
@@ -173,8 +174,8 @@ class TreeSettings(Frozen):
     background: bool = True
     """Write summaries and vectors in a background thread as their triggers fire. Off: only `flush()` writes them."""
     levels: tuple[LevelSettings, ...] = Field(default=_LEVELS, min_length=1)
-    """Level 1, 2, 3, and as many more as you want; of 1 to 3, those that are not named are as by default. Above them
-    each is as the last one, by number and tokens of the level below; there is no top."""
+    """Levels 1, 2, 3, and as many more as you want. Those of 1 to 3 that you do not set keep their defaults. Each
+    further level is like the last one, triggered by number and tokens of the level below. There is no top."""
     temperature: float | None = Field(default=0.3, ge=0, le=2)
     """Temperature of the condensing model. `None` leaves the model as it is."""
     deadline_seconds: float | None = Field(default=120.0, gt=0)

@@ -1,4 +1,4 @@
-"""Contexts, views and recall: shares, caps and budgets; how full a condensation leaves a view."""
+"""Contexts, views and recall: shares, caps and budgets, and how full a condensation leaves a view."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ContextSettings(Frozen):
     """Token budget of a context, if the call gives none. A model with a smaller window gets less."""
     window_share: float | None = Field(default=None, gt=0, le=1)
     """Each context stays below this share of a known window minus room for the answer, whatever the budget. Zones are
-    measured by the same limit. 0.7 keeps every request in the zone safe. `None`: the whole window minus room for the
+    measured by the same limit. 0.7 keeps every request in the safe zone. `None`: the whole window minus room for the
     answer."""
     reserved_output_tokens: int = Field(default=4096, ge=0)
     """Tokens kept free in a model's window for its answer, if the model's own maximum is not known."""
@@ -60,7 +60,8 @@ class ContextSettings(Frozen):
     """Tokens of recent messages that a condensation leaves, up to a quarter of the budget. They grow from there to the
     hard limit."""
     keep_user_messages: int = Field(default=3, ge=1)
-    """How many of the latest user messages are always shown; earlier ones for what tells nothing alone ("yes")."""
+    """How many of the latest user messages are always shown. An earlier one replaces one that says nothing on its own
+    ("yes")."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget that recall may take if the caller passes a `query` (default view)."""
     talk_recall_share: float = Field(default=0.25, ge=0, le=1)
@@ -89,12 +90,12 @@ class RecallSettings(Frozen):
     """Search and recall."""
 
     quotas: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(10, 5, 3, 1), min_length=1)
-    """Most hits that `search` takes into the ranking across levels: messages, summaries of level 1, of level 2 and so
-    on. The last counts for every level above."""
+    """The most hits of each level that `search` ranks together: messages, summaries of level 1, of level 2 and so on.
+    The last number applies to every level above."""
     chroma_seconds: float = Field(default=5.0, gt=0)
     """Longest wait, in seconds, for one answer of a Chroma server. A silent server costs this time once. Until it
-    answers again, search uses words at once, and the memory asks the server in the background. `flush()` and `verify()`
-    wait half a second."""
+    answers again, search uses only words, without waiting, and the memory asks the server in the background. `flush()`
+    and `verify()` wait half a second."""
     chroma_documents: bool = False
     """Keep the texts in Chroma too. Off: forgotten messages leave no text there."""
 
@@ -104,18 +105,18 @@ class RecallSettings(Frozen):
 
 
 class RoomSettings(Frozen):
-    """What a view is filled to when it is condensed, and when that pays (`context/compaction/need.py`).
+    """How full a condensation leaves a view, and when condensing pays (`context/compaction/need.py`).
 
-    The fuller a view is left, the more is in it, the more tokens are read from the cache at each turn, and the sooner
-    the whole of it has to be sent uncached again.
+    A fuller view shows more. But each turn then reads more tokens from the cache, and the whole view has to be sent
+    uncached again sooner.
     """
 
     cached_price: float = Field(default=0.1, gt=0, le=1)
     """Price of a cached token as a share of an uncached one. Anthropic's models and OpenAI's newest charge a tenth. A
     model in `prices` that states its own price overrides this."""
     working_tokens: int = Field(default=5000, ge=0)
-    """Tokens that work on files may fill in addition to a share of the room. An agent's working set gets smaller in a
-    small window only if `extra_share` demands it."""
+    """Tokens that work on files may use in addition to a share of the room. In a small window, an agent's working set
+    shrinks only if `extra_share` demands it."""
     extra_share: float = Field(default=0.25, ge=0)
     """How much more a turn may cost than the cheapest one, as a share of its price, so that more stays in view until
     the next condensation. 0 keeps only the minimum."""

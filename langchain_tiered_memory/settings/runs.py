@@ -1,4 +1,4 @@
-"""Zones, checkpoints, touched files, and the tiers of the files of a run: what each holds, for how long."""
+"""Zones, checkpoints, touched files, and the tiers of a run's files: what each holds, and for how long."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class CheckpointSettings(Frozen):
     operations: tuple[str, ...] = ("major_refactor", "large_merge")
     """Operations that `Session.before()` treats as risky."""
     keep: int = Field(default=20, ge=1)
-    """Newest checkpoints kept of a session, of each kind: named ones, milestones (a phase, so many tasks), danger
-    (zones, risky operations), and those by the clock, by size and at the end of runs."""
+    """How many of the newest checkpoints of each kind a session keeps: named ones, milestones (a phase, so many tasks),
+    danger (zones, risky operations), and those by the clock, by size and at the end of runs."""
 
 
 _COMMON_FILE_TOOLS: dict[FileOperation, tuple[str, ...]] = {
@@ -98,8 +98,8 @@ class FileSettings(Frozen):
     )
     """Arguments of such a tool that name files."""
     roots: Paths = ()
-    """Folders whose files may be read: for the checksums of checkpoints, and by a run that names no roots of its own.
-    Links are followed first."""
+    """Folders whose files may be read: for the checksums of checkpoints, and by a run without its own roots. Links are
+    followed first."""
     share: float = Field(default=0.05, ge=0, le=1)
     """Share of the budget for the list of files that the recent messages do not show."""
     ignore: tuple[str, ...] = (
@@ -121,7 +121,7 @@ class TierRule(Frozen):
     """What one tier may hold."""
 
     files: int = Field(ge=1)
-    """Most files that the tier ever holds."""
+    """The most files that the tier ever holds."""
     seconds: float = Field(gt=0)
     """Seconds without an access after which a file goes to the next tier."""
     files_after_cleanup: int = Field(ge=0)
@@ -161,7 +161,7 @@ class TierSettings(Frozen):
     log_seconds: float = Field(default=600.0, gt=0)
     """Seconds between two lines of a run's figures in the log."""
     largest_bytes: int = Field(default=2_000_000, ge=1)
-    """Bytes above which a file is refused: it would fill a model's window many times."""
+    """Bytes above which a file is refused, because it would fill a model's window many times."""
     critical: Paths = ()
     """Files that a run loads and pins when it starts."""
 

@@ -1,4 +1,4 @@
-"""What the verbs take and give, as frozen values."""
+"""What the verbs take and return, as frozen values."""
 
 from langchain_tiered_memory.types.arguments import Scope
 from langchain_tiered_memory.types.contexts import Context, Detail, Section

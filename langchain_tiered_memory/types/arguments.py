@@ -1,4 +1,4 @@
-"""What arguments of public verbs may be: plain types to a type checker, and what `border` reads to check a call."""
+"""Types of the public verbs' arguments: plain types for a type checker, which `border` also uses to check calls."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.protocols import TokenCounter
 
 MOST = 2**63
-"""Whole numbers of a database end before it."""
+"""A database's whole numbers are below this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Such:
-    """Beside a type, which of its values are meant."""
+    """Annotates a type with the values that are allowed."""
 
     wanted: str
     """In words, as in "it must be ..."."""
     fits: Callable[[Any], bool] = lambda _: True
-    """Whether a value of the type is one of them."""
+    """Whether a value of the type is allowed."""
     is_secret: bool = False
-    """Whether an error must not show what came instead."""
+    """Whether an error must not show the refused value."""
 
 
 def is_path(value: object) -> bool:
-    """Whether this can be the path of a file: not empty, and without what no file system takes, such as a NUL."""
+    """Whether this can be a file's path: not empty, and without what no file system accepts, such as a NUL."""
     if not isinstance(value, str | Path) or str(value) == "" or "\0" in str(value):
         return False
     try:
@@ -46,7 +46,7 @@ def is_path(value: object) -> bool:
 
 
 def as_paths(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
-    """Paths as strings; one alone is one path, never a list of letters."""
+    """Paths as strings. A single string is one path, never a list of letters."""
     several = (given,) if isinstance(given, str | Path) else given
     return tuple(str(path) for path in several)
 
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     Counting: TypeAlias = TokenCounter | str | Callable[[str], int] | Callable[[list[BaseMessage]], int]
     """A counter, the name of a tiktoken encoding, or a function of one text or of a list of messages."""
     NewKey: TypeAlias = Callable[[], str | bytes]
-    """Gives a key: a string or bytes of at least 16 bytes."""
+    """Returns a key: a string or bytes of at least 16 bytes."""
     OptionalKey: TypeAlias = NewKey | None
 else:  # what takes them asks for what it needs: their packages are slow to import, or not there
     ChromaPlace = Annotated[
@@ -104,19 +104,19 @@ else:  # what takes them asks for what it needs: their packages are slow to impo
         ),
     ]
     Checkpointer = ItemStore = MessageLike = Counting = Any
-    NewKey = Annotated[Any, Such("a function that gives the key", callable, is_secret=True)]
+    NewKey = Annotated[Any, Such("a function that returns the key", callable, is_secret=True)]
     OptionalKey = Annotated[
         Any,
-        Such("None or a function that gives the key", lambda given: given is None or callable(given), is_secret=True),
+        Such("None or a function that returns the key", lambda given: given is None or callable(given), is_secret=True),
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Keeps a handle to its own track, with or without a read-only sight of the parent's.
+    """Limits a handle to its own track, with or without a read-only view of its parent's.
 
-    Contexts, `search`, `facts` and `expand` of such a handle show nothing of other tracks. Whatever concerns the whole
-    session (`end`, `restore`, forgetting it) is refused.
+    Contexts, `search`, `facts` and `expand` of such a handle show nothing of other tracks. Calls that concern the whole
+    session (`end`, `restore`, forgetting it) are refused.
 
         memory.session("run", track="researcher", scope=Scope(sight_tokens=800))
     """
@@ -124,7 +124,7 @@ class Scope:
     sight_tokens: Amount = 0
     """How many tokens of the parent's track each context and each search may show. 0 shows nothing."""
     parent: Name = DEFAULT_TRACK
-    """The parent's track: that of the agent which calls this one."""
+    """The parent's track, which is that of the calling agent."""
 
     def sight_from(self, track: str) -> str | None:
         """The track that a handle on `track` can see besides its own, or `None`."""

@@ -1,4 +1,4 @@
-"""What a context is made of, and the policy that it was filled by. Frozen values, as in `records`."""
+"""What a context is made of, and the policy by which it was filled. Frozen values, as in `records`."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ Share: TypeAlias = Literal["the budget", "the rest", "the view"]
 """What a share refers to: the whole budget, what system prompt and tools leave, or what recall leaves of that."""
 
 _MARGIN_TOKENS = 8
-"""Framing of a message and rounding, kept free."""
+"""Tokens kept free for a message's framing and for rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,7 @@ class ViewPolicy:
     """The part of `recall` for registered sections."""
     spared: int = 0
     """The part of its share that recall does not get beside file work. The view grows into it. A condensation leaves it
-    empty, for if it were filled it would be sent again, uncached, at each condensation."""
+    empty, because its content would be sent again, uncached, at each condensation."""
     cover: int
     """The part of `history` for summaries."""
     defended: int

@@ -48,7 +48,8 @@ class KeptFile(Shown, sheet="sessions.file"):
     """In bytes."""
     modified_ns: int | None
     """When it was last modified, in nanoseconds since the epoch, to a millisecond; the digits below identify the file.
-    -1 if it was modified too shortly before it was read to be relied on. `None` if the caller gave its content."""
+    -1 if it was modified so shortly before the read that the time is not reliable. `None` if the caller gave its
+    content."""
     changed_at: float
     """When it was first seen with its present content, in seconds since the epoch."""
     accessed_at: float
@@ -61,7 +62,7 @@ class KeptFile(Shown, sheet="sessions.file"):
     """What it imports, by the names in its text."""
     pinned: bool = False
     deleted: bool = False
-    """Whether it was missing the last time that it was looked for."""
+    """Whether it was missing when it was last looked for."""
 
 
 class Files(Listing[KeptFile], sheet="sessions.files"):
@@ -203,7 +204,7 @@ class WindowUse(Listing[ContextSize], sheet="contexts.window_use"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAlert:
-    """Something about a run that a person may want to know."""
+    """Something about a run that a person may want to know about."""
 
     at: float
     """When it happened, in seconds since the epoch."""

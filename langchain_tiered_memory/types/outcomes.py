@@ -56,7 +56,7 @@ class FailureReason(StrEnum):
     """Why a summary was not written, or a view not condensed."""
 
     TOO_FEW_MESSAGES = "too_few_messages"
-    """All that is there must stay, so there is nothing to condense."""
+    """Everything in the view must stay, so there is nothing to condense."""
     CONDENSED_RECENTLY = "condensed_recently"
     """No summary was finished since the last condensation."""
     EMPTY_SUMMARY = "empty_summary"

@@ -1,4 +1,4 @@
-"""Entries, summaries, facts and hits: frozen values that every other module passes around.
+"""Entries, summaries, facts and hits: the frozen values that all other modules pass around.
 
 Times are seconds since the epoch in UTC. Tokens are the counter's raw figures unless a name says otherwise.
 """
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 Sum = TypeVar("Sum", bound="DataclassInstance")
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool", "other"]
-"""Who speaks: LangChain's message types folded to the five that matter to a provider."""
+"""Who speaks: LangChain's message types reduced to the five that matter to a provider."""
 
 DEFAULT_TRACK = "main"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRef:
-    """A session as the stores know it: `key` is its number in the database, `session_id` the caller's name for it."""
+    """A session as the stores know it. `key` is its number in the database, `session_id` the caller's name for it."""
 
     key: int
     session_id: str
@@ -36,11 +36,11 @@ class SessionRef:
     """Grows with every edit, pin and removal. A plan from another epoch is made again."""
     ended_at: float | None = None
     begun_by: str | None = None
-    """The place in a graph of the sub-agent that began it on the main track; `None` for anything else."""
+    """The place in a graph of the sub-agent that began it on the main track, else `None`."""
     checkpointer: str | None = None
-    """Class of the LangGraph checkpointer that keeps the session's thread too; `None` where none was seen."""
+    """Class of the LangGraph checkpointer that also keeps the session's thread. `None` if none was seen."""
     has_forgotten: bool = False
-    """Whether something of it, or one of its name, was forgotten."""
+    """Whether something of it, or a session of the same name, was forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +223,7 @@ class Facts(Listing[Fact], sheet="records.facts"):
 
 
 def added(one: Sum, other: Sum) -> Sum:
-    """A record whose every field is the sum of the two."""
+    """A record in which each field is the sum of the two."""
     names = [field.name for field in fields(one)]
     return type(one)(**{name: getattr(one, name) + getattr(other, name) for name in names})
 
@@ -234,8 +234,8 @@ class Spent:
 
     calls: int = 0
     input_tokens: int = 0
-    """As billed. Cached tokens of a call that begins with the agent's last request count at the cached price: as many
-    uncached tokens as cost the same."""
+    """Tokens as billed. If a call begins with the agent's last request, its cached tokens count as the number of
+    uncached tokens that cost the same."""
     output_tokens: int = 0
     seconds: float = 0.0
 

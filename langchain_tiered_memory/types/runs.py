@@ -45,15 +45,15 @@ class FileAccess:
     operation: FileOperation
     """`write` if it was ever written, else `read` if that is known, else the operation of the latest access."""
     tool: str
-    """Of the latest change, as far as that is known; else of the latest access that read it, or named it."""
+    """The tool of the latest change if that is known, else of the latest access that read or named the file."""
     seq: int
     """Number of the message that made the call."""
     at: float
     """Time of the call, in seconds since the epoch."""
     turn: int = 0
-    """How many messages the user had sent by the latest change, as far as that is known; else by the latest access."""
+    """How many messages the user had sent by the latest change if that is known, else by the latest access."""
     changed_in: int | None = None
-    """Number of the message that made the latest change, as far as that is known."""
+    """Number of the message that made the latest change, if that is known."""
 
     @property
     def time(self) -> dt.datetime:

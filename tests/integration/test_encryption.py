@@ -134,7 +134,7 @@ def test_a_process_that_is_killed_while_it_writes_leaves_no_word_and_loses_none(
         (None, KeyNeededError, "encryption_key="),
         (lambda: "short", SettingsError, "at least 16 bytes"),
         (lambda: None, SettingsError, "NoneType"),
-        ("a key that only tests have", SettingsError, "a function that gives the key"),
+        ("a key that only tests have", SettingsError, "a function that returns the key"),
         (lambda: {}["vault"], KeyNeededError, "KeyError"),
     ],
 )

@@ -187,7 +187,7 @@ async def test_a_broken_conversation_is_named_and_the_others_are_taken(tmp_path:
         reasons = {one.name: one.reason for one in report.refused}
         assert "nothing is said in it" in reasons["Nothing"]
         assert "nothing is said in it" in reasons["Round"]
-        assert "not as its format has it" in reasons["Bad"]
+        assert "does not match its format" in reasons["Bad"]
         assert any("has no id" in reason for reason in reasons.values())
         assert any("expected an object" in reason for reason in reasons.values())
 

@@ -58,7 +58,9 @@ def test_a_wrapped_model_condenses_within_its_window(wrap: str) -> None:
 
 @pytest.mark.parametrize("stranger", [RunnableLambda(str), init_chat_model(configurable_fields=("model",)), 7])
 def test_what_holds_no_chat_model_is_refused_where_the_memory_is_opened(stranger: Any) -> None:
-    with pytest.raises(SettingsError, match=r"a condensing model must be a chat model|model must be a string or a Runnable"):
+    with pytest.raises(
+        SettingsError, match=r"a condensing model must be a chat model|model must be a string or a Runnable"
+    ):
         TieredMemory.open(model=stranger)
 
 

@@ -1,1 +1,1 @@
-"""What the middleware of `create_agent` is made of."""
+"""Parts of the middleware for `create_agent`."""

@@ -1,7 +1,7 @@
-"""Which models an agent really calls, and with what: middlewares behind the memory's may change model and request.
+"""Which models an agent really calls, and with what: later middlewares may change the model and the request.
 
-What others add is seen in the request that the model got, and set aside from the next request on, by session, track and
-model.
+What they add is seen in the request that the model got. From the next request on, room is reserved for it, by session,
+track and model.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.session import Session
 
 STEP_TOKENS = 512
-"""Room for what others add is set aside in steps: a budget that moves with each call would make each view anew."""
+"""Room for others' additions is reserved in steps, because a budget that changes at each call would rebuild each
+view."""
 _REMEMBERED = 8
-"""Requests whose additions count, the largest of them: what is there only now and then, such as a skill that was read,
-moves the budget seldom, and what is gone for good is let go of."""
+"""How many past requests count; the largest addition among them is reserved. So an occasional addition, such as a skill
+that was read, rarely moves the budget, and one that is gone for good is dropped."""
 
 
 def stepped(tokens: int) -> int:
@@ -45,11 +46,11 @@ class Call:
     model: str | None
     messages: Sequence[BaseMessage]
     tools: Sequence[Any] | None
-    """Schemas in the provider's own style; `None` where they are not known."""
+    """Schemas in the provider's own style. `None` if they are not known."""
 
 
 class CalledModels(BaseCallbackHandler):
-    """Notes the calls of models that are made for one request, in order."""
+    """Records the model calls made for one request, in order."""
 
     run_inline = True
 
@@ -78,21 +79,20 @@ class CalledModels(BaseCallbackHandler):
     def last(self, own: str | None) -> str | None:
         """The name of the model that was called last.
 
-        Providers do not all report a model under the name that it calls itself, `own`: while only one was called, that
-        is the answer.
+        Not all providers report a model under its own name, `own`. If only one model was called, that name is returned.
         """
         names = [call.model for call in self.calls]
         return own if len(set(names)) < 2 else names[-1]  # noqa: PLR2004 - one model, or more
 
 
 def watched(config: RunnableConfig, called: CalledModels) -> AbstractContextManager[None]:
-    """Call a model inside with the caller's callbacks, and note which it was."""
+    """Model calls in the block get the caller's callbacks and are recorded."""
     called.calls.clear()
     return under(merge_configs(config, {"callbacks": [called]}))
 
 
 def aside_of(runtime: Runtime, session: Session, model: str | None) -> int:
-    """Tokens that the next request of this track to that model leaves free for what others add to it."""
+    """Tokens that the next request of this track to that model leaves free for others' additions."""
     return stepped(max(runtime.view_cache.asides.get((session.session_id, session.track, model)) or (0,)))
 
 
@@ -103,9 +103,9 @@ def note_behind(runtime: Runtime, session: Session, model: str | None, tokens: i
 
 
 def measured(prepared: Prepared, handed: Sequence[BaseMessage]) -> tuple[int, int]:
-    """Tokens of what the model was sent, as we count; and of them what others added, as the provider bills it.
+    """Tokens of what the model was sent, by our count, and those that others added, as the provider bills them.
 
-    Where its call was not seen, of what was handed on.
+    If the call was not seen, these are the tokens of the request that was passed on.
     """
     context, tools, counter = prepared.context, prepared.asked.tools, prepared.session.core.runtime.counter
     ratio = context.tokens / context.raw_tokens if context.raw_tokens else 1.0
@@ -124,7 +124,7 @@ def measured(prepared: Prepared, handed: Sequence[BaseMessage]) -> tuple[int, in
 
 
 def _beyond(before: Sequence[BaseMessage], after: Sequence[BaseMessage], count: Callable[[BaseMessage], int]) -> int:
-    """Tokens that `after` has more than `before`; messages that stand in both are not counted anew."""
+    """How many tokens `after` has more than `before`. Messages in both are not counted again."""
     first, second = {id(one) for one in before}, {id(one) for one in after}
     return sum(count(one) for one in after if id(one) not in first) - sum(
         count(one) for one in before if id(one) not in second

@@ -1,6 +1,6 @@
-"""One model call of an agent, as a journey: remember, assemble, call, and once more where the window overflowed.
+"""One model call of an agent, as a flow: remember, assemble, call, and try again once if the window overflowed.
 
-Refusals and answers teach how large the agent's next request may be.
+Refusals and answers show how large the agent's next request may be.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger("langchain_tiered_memory")
 
 MESSAGES_KEY = "messages"
-"""The key of an agent's state that has its messages."""
+"""The key of an agent's state that holds its messages."""
 _warned: set[str | None] = set()
 
 
 def take_turn(memory: TieredMemory, asked: Asked, notices: Notices) -> Flow[tuple[Any, BranchRecord]]:
-    """Remember what is new, and call the model with a context: its response, and how the state's messages stand.
+    """Store new messages and call the model with a context. Returns its response and the record of the messages.
 
     Raises:
-        TieredMemoryError: when the messages cannot be stored, or no context can be made.
-        Exception: whatever the model raises, as it is; a request that overflowed is tried once more, smaller.
+        TieredMemoryError: if the messages cannot be stored, or no context can be made.
+        Exception: whatever the model raises. A request that overflowed is tried once more, smaller.
     """
     prepared = yield from prepared_for(memory, asked)
     session = prepared.session
@@ -76,9 +76,9 @@ def take_turn(memory: TieredMemory, asked: Asked, notices: Notices) -> Flow[tupl
 
 
 def _as_new(prepared: Prepared, response: Any) -> Any:  # noqa: ANN401 - LangChain's own
-    """A response whose answers are new messages: one from a cache carries the id of its first time.
+    """A response whose answers have new ids, because a cached answer carries the id of its first use.
 
-    LangGraph would put it where that one stands, and the transcript would take it for that one.
+    LangGraph would put it in the earlier answer's place, and the transcript would treat it as that answer.
     """
     answers = [one for one in response.result if isinstance(one, AIMessage) and one.id]
     session = prepared.session
@@ -97,7 +97,7 @@ def _as_new(prepared: Prepared, response: Any) -> Any:  # noqa: ANN401 - LangCha
 
 
 def _smaller(prepared: Prepared, error: Exception, sent: Sequence[BaseMessage]) -> Flow[Prepared]:
-    """Learn what the refusal tells of the window and of what others add, and assemble again, strictly smaller."""
+    """Learn the window and others' additions from the refusal, and assemble again, strictly smaller."""
     asked, session = prepared.asked, prepared.session
     runtime = session.core.runtime
     told, window = overflow_in(error), prepared.context.guard.window
@@ -120,10 +120,10 @@ def _smaller(prepared: Prepared, error: Exception, sent: Sequence[BaseMessage]) 
 
 
 def _learn(prepared: Prepared, answer: Sequence[BaseMessage], sent: Sequence[BaseMessage]) -> None:
-    """Learn from an answer what others added to its request, and whether a learnt window is larger than was thought.
+    """Learn from an answer what others added to its request, and whether a learnt window is too small.
 
-    Some messages of an answer report the provider's own count of the request; `sent` is the request, system prompt
-    included.
+    Some messages of an answer report the provider's own count of the request. `sent` is the request with its system
+    prompt.
     """
     asked, session = prepared.asked, prepared.session
     runtime = session.core.runtime
@@ -146,25 +146,25 @@ def _learn(prepared: Prepared, answer: Sequence[BaseMessage], sent: Sequence[Bas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A context, and all that is needed to make a smaller one."""
+    """A context, and everything needed to make a smaller one."""
 
     session: Session
     asked: Asked
-    """The request, with its messages under the ids of the transcript."""
+    """The request. Its messages have the transcript's ids."""
     record: BranchRecord
     off: frozenset[int] | None
-    """Numbers of messages that are on other branches, or left out of this request; `None` for none."""
+    """Numbers of messages that are on other branches or left out of this request. `None` if there are none."""
     room: int
-    """Tokens set aside for what is put beside the context."""
+    """Tokens reserved for what is added to the context."""
     learned: int | None
-    """The window that refusals taught of the model before."""
+    """The model's window as learnt from earlier refusals."""
     context: Context
     epoch: int | None = None
-    """The session's, where the request is kept for condensing behind it."""
+    """The session's epoch if the request is kept for a later condensing call."""
 
 
 def prepared_for(memory: TieredMemory, asked: Asked) -> Flow[Prepared]:
-    """Remember what is new of the state's messages, and make a context for them."""
+    """Store the new messages of the state, and make a context for them."""
     state, changes = asked.request.state, asked.changes
     if is_summarised(state, asked.held, changes.before, changes.behind):
         warn_of_summaries(memory.core.runtime, asked.place.session_id)
@@ -177,9 +177,9 @@ def prepared_for(memory: TieredMemory, asked: Asked) -> Flow[Prepared]:
 def kept(
     memory: TieredMemory, choices: Choices, place: Place, messages: Sequence[BaseMessage], record: BranchRecord | None
 ) -> BranchRecord | None:
-    """Remember what is new of the state's messages where an agent ends; `None` where the database cannot take it now.
+    """Store the new messages of the state when an agent ends. `None` if the database cannot store them now.
 
-    Whatever it is, it is paid for and stands in the state: the next request writes it.
+    They are still in the state, so the next request stores them.
     """
     try:
         session, line, held = _placed(memory, choices, place, messages, record)
@@ -261,7 +261,7 @@ def context_of(
 
 
 def _most_tokens(runtime: Runtime, told: ModelProfile, choices: Choices, room: int) -> int | None:
-    """`max_tokens` of the context: as chosen, else all that the window of this request's model allows."""
+    """`max_tokens` of the context: the chosen one, else all that the window of this request's model allows."""
     wished = choices.max_tokens
     if wished is None:
         wished = runtime.settings.guard.window or told.window or told.learned
@@ -278,7 +278,7 @@ def _most_tokens(runtime: Runtime, told: ModelProfile, choices: Choices, room: i
 
 
 def _room_aside(runtime: Runtime, asked: Asked) -> int:
-    """Tokens of what is put beside the context, in steps."""
+    """Tokens of what is added to the context, in steps."""
     count = runtime.counter.count_message
     changes = asked.changes
     added = sum(count(message) for message in (*changes.before, *changes.behind))

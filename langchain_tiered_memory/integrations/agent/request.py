@@ -1,6 +1,6 @@
 """Reads a request of `create_agent`: whose it is, what it sends besides messages, and what others changed in it.
 
-Middlewares that summarise a second time are noticed by what they leave in a request or a state.
+A middleware that also summarises is recognised by what it leaves in a request or a state.
 """
 
 from __future__ import annotations
@@ -27,31 +27,30 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.arguments import Scope
 
 _EVENT_KEY = "_summarization_event"
-"""Where deepagents keeps what it summarised: in the state, while the request alone has the summary."""
+"""Where deepagents keeps what it summarised: in the state, while only the request has the summary."""
 _WARNING = (
-    "a SummarizationMiddleware works beside TieredMemoryMiddleware: what it takes out of a request, or out of the "
-    "state, is not the memory's to show any more, and every summary is paid for twice. Leave it out of create_agent; "
-    "with create_deep_agent, which has one of its own, pass TieredMemoryMiddleware(memory, "
-    "name='SummarizationMiddleware'): it takes its place"
+    "a SummarizationMiddleware works beside TieredMemoryMiddleware: the memory can no longer show what it takes out of "
+    "a request or the state, and you pay for every summary twice. Leave it out of create_agent. create_deep_agent has "
+    "its own: replace it by passing TieredMemoryMiddleware(memory, name='SummarizationMiddleware')"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewChanges:
-    """What middlewares around this one changed in the request alone: it is theirs, and not remembered."""
+    """What surrounding middlewares changed only in the request. It is theirs, and is not remembered."""
 
     before: tuple[BaseMessage, ...] = ()
-    """Messages that the state does not have, in front of its last one."""
+    """Messages that are not in the state, before its last one."""
     behind: tuple[BaseMessage, ...] = ()
-    """Messages that the state does not have, behind its last one."""
+    """Messages that are not in the state, after its last one."""
     edits: Mapping[str, BaseMessage] = field(default_factory=dict)
-    """Messages of the state as the request words them, by id."""
+    """Messages of the state in the request's wording, by id."""
     left_out: frozenset[str] = frozenset()
-    """Ids of messages of the state that the request does not have."""
+    """Ids of messages of the state that are not in the request."""
 
     @property
     def any(self) -> bool:
-        """Whether something was added or worded anew."""
+        """Whether something was added or reworded."""
         return bool(self.before or self.behind or self.edits)
 
 
@@ -67,33 +66,33 @@ class Choices:
     project_tokens: int
     track: str | None
     scope: Scope | None
-    """What of the session its contexts may show; `None`: as its place in the graph says."""
+    """What its contexts may show of the session. `None`: its place in the graph decides."""
     cache_hints: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request as the journey sees it."""
+    """A request as the flow sees it."""
 
     request: ModelRequest[Any]
     config: RunnableConfig
-    """Of the running step."""
+    """The config of the running step."""
     choices: Choices
     place: Place
     held: Sequence[BaseMessage]
     """The messages of the state."""
     changes: ViewChanges
     tools: Sequence[Any]
-    """All that it sends as schemas."""
+    """Everything that it sends as schemas."""
     model: ModelProfile
-    """What the request's model tells of itself."""
+    """What the request's model says about itself."""
     called: CalledModels
-    """Which models were really called for it."""
+    """The models that were really called for it."""
     alone: bool = False
-    """Whether the messages are a conversation of their own, which is shown nothing of other tracks."""
+    """Whether the messages are a separate conversation, which sees nothing of other tracks."""
 
     def under_ids(self, held: Sequence[BaseMessage], known: Sequence[BaseMessage]) -> Asked:
-        """The same with `known` in the place of the state's messages `held`, one for one."""
+        """The same with `known` instead of the state's messages `held`, one for one."""
         renamed = {str(old.id): str(new.id) for old, new in zip(held, known, strict=True)}
         edits = {renamed.get(key, key): edit for key, edit in self.changes.edits.items()}
         left_out = frozenset(renamed.get(key, key) for key in self.changes.left_out)
@@ -101,10 +100,10 @@ class Asked:
 
 
 def changes_of(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) -> ViewChanges:
-    """How the messages of a request differ from those that the state holds.
+    """How the messages of a request differ from those in the state.
 
-    What is missing was left out on purpose, by a filter, say: LangChain itself leaves nothing out. Results that it
-    made up for calls it could not read are not looked for: the memory answers such calls itself.
+    A missing message was left out on purpose, for instance by a filter: LangChain itself leaves nothing out. Results
+    that LangChain made up for calls it could not read are ignored, because the memory answers such calls itself.
     """
     if requested is held or (
         all(one is other for one, other in zip(requested, held, strict=False)) and (len(requested) == len(held))
@@ -128,10 +127,10 @@ def changes_of(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) ->
 
 
 def _meant(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) -> dict[int, BaseMessage]:
-    """By place in the request, which message of the state stands there, worded anew or not.
+    """The message of the state at each place in the request, reworded or not.
 
-    One that was built anew may have lost its id: taken for an addition, it would stand there twice, once with the words
-    that a middleware wanted gone.
+    A rebuilt message may have lost its id. If it counted as an addition, it would appear twice, once with the words
+    that a middleware wanted to remove.
     """
     order = {message.id: number for number, message in enumerate(held) if message.id}
     meant = {place: held[order[one.id]] for place, one in enumerate(requested) if one.id in order}
@@ -164,7 +163,7 @@ def _words(message: BaseMessage) -> tuple[str, ...]:
 
 
 def schemas_of(tools: Sequence[Any], response_format: object) -> list[Any]:
-    """All that a request sends as schemas: its tools, and those of its structured answer."""
+    """Everything that a request sends as schemas: its tools, and those of its structured answer."""
     found = list(tools)
     specs = getattr(response_format, "schema_specs", None)
     if specs is None:
@@ -182,7 +181,7 @@ def schemas_of(tools: Sequence[Any], response_format: object) -> list[Any]:
 
 
 def running_config() -> RunnableConfig:
-    """The config of the step that runs."""
+    """The config of the running step."""
     try:
         return get_config()
     except RuntimeError as error:
@@ -196,12 +195,12 @@ def is_summary(message: BaseMessage) -> bool:
 
 
 def is_summarised(state: Mapping[str, Any], *messages: Iterable[BaseMessage]) -> bool:
-    """Whether another middleware put summaries in the place of messages, in the state or in a request alone."""
+    """Whether another middleware replaced messages with summaries, in the state or only in a request."""
     return bool(state.get(_EVENT_KEY)) or any(is_summary(one) for some in messages for one in some)
 
 
 def warn_of_summaries(runtime: Runtime, session_id: str) -> None:
-    """Say once, as a Python warning and as an event, that two summarise."""
+    """Report once, as a Python warning and as an event, that two middlewares summarise."""
     if runtime.view_cache.first_time("second_summarizer"):
         warn_caller(_WARNING, UserWarning)
         runtime.report(EventName.SECOND_SUMMARIZER, _WARNING, session_id=session_id)

@@ -1,1 +1,1 @@
-"""What the nodes and the state of a graph are made of."""
+"""Parts of the nodes and the state of a graph."""

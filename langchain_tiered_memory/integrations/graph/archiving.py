@@ -1,7 +1,7 @@
-"""Moves old messages out of a graph's state, after the archive was read back: LangGraph's checkpoints stay bounded.
+"""Moves old messages out of a graph's state after reading the archive back, so LangGraph's checkpoints stay bounded.
 
-A message leaves only when the transcript gives back exactly what the state has of it. What cannot be shown to be safe
-stays in state, and the reason is reported.
+A message leaves only if the transcript returns exactly what the state has. Otherwise it stays in state, and the reason
+is reported.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def archive_branch(
     session: Session, messages: Sequence[BaseMessage], record: BranchRecord, *, keep_messages: int
 ) -> tuple[frozenset[str], BranchRecord, int]:
-    """Choose and verify what leaves the state: of its list, all of it remembered, the newest `keep_messages` stay.
+    """Choose and verify what leaves the state. The whole list is stored, and its newest `keep_messages` stay.
 
-    `record` is as `keep_branch` just gave it. Gives the ids of what may leave, how the rest then stands to the
-    transcript, and how many others could not be verified.
+    `record` is what `keep_branch` just returned. Returns the ids of what may leave, the record of the rest, and how
+    many others could not be verified.
     """
     candidates = _candidates(messages, keep_messages)
     if not candidates:
@@ -66,7 +66,7 @@ def archive_branch(
 
 
 def _candidates(messages: Sequence[BaseMessage], keep_messages: int) -> list[BaseMessage]:
-    """Messages older than the recent part, which begins with a whole group and with whatever waits for a result."""
+    """Messages older than the recent part, which begins with a whole group and includes all that waits for results."""
     cut = max(len(messages) - keep_messages, 0)
     answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
     for place, one in enumerate(messages[:cut]):
@@ -83,7 +83,7 @@ def _candidates(messages: Sequence[BaseMessage], keep_messages: int) -> list[Bas
 
 
 def _doubt(message: BaseMessage, entry: Entry | None, redact: Callable[[str], str] | None) -> str | None:
-    """Why the archive cannot be shown to have this message; `None` where it has."""
+    """Why the archive cannot be shown to have this message. `None` if it has it."""
     if entry is None:
         return "the transcript does not have it: it was forgotten"
     encoded = encode(message)
@@ -100,7 +100,7 @@ def _doubt(message: BaseMessage, entry: Entry | None, redact: Callable[[str], st
 
 
 def _whole_groups(candidates: Sequence[BaseMessage], withheld: dict[str, str]) -> list[BaseMessage]:
-    """Candidates without those of a group that has one withheld; a group is a message with the results of its calls."""
+    """Candidates without groups that have a withheld message. A group is a message with the results of its calls."""
     group_of: dict[str, int] = {}
     groups: list[list[BaseMessage]] = []
     for one in candidates:
@@ -117,7 +117,7 @@ def _whole_groups(candidates: Sequence[BaseMessage], withheld: dict[str, str]) -
 def _part(
     session: Session, messages: Sequence[BaseMessage], record: BranchRecord, gone: Sequence[Entry]
 ) -> ArchivedPart:
-    """The watermark: how far the archive reaches, and what below it is on other branches or stays in state."""
+    """How far the archive reaches, and which earlier messages are on other branches or stay in state."""
     before = record.archived
     last = max(gone, key=lambda entry: entry.seq)
     if before is not None and before.seq > last.seq:
@@ -136,11 +136,11 @@ def _part(
 
 
 def without(ids: frozenset[str], values: Sequence[Any], messages_key: str, config: RunnableConfig) -> Any:  # noqa: ANN401 - whatever the list's reducer takes
-    """The update that takes the messages of these ids out of a state's list, and leaves the others.
+    """The update that removes the messages with these ids from a state's list.
 
-    By id where the reducer knows removals, as `add_messages` does: what other nodes add in the same step stays then.
-    Else the list is written anew. Which of them works is tried on a copy of the list before anything is written;
-    outside of a graph nothing can be tried, and the removal is by id.
+    If the reducer knows removals, as `add_messages` does, they are removed by id, so messages that other nodes add in
+    the same step stay. Otherwise the whole list is written. Both ways are first tried on a copy of the list. Outside of
+    a graph nothing can be tried, so the removal is by id.
     """
     kept = [one for one in values if _id_of(one) not in ids]
     if len(kept) != len(values) - len(ids):
@@ -167,10 +167,10 @@ def without(ids: frozenset[str], values: Sequence[Any], messages_key: str, confi
 
 
 def _channel(config: RunnableConfig, key: str) -> Any:  # noqa: ANN401 - a channel of LangGraph's
-    """What keeps the list in the running graph; `None` where it cannot be reached.
+    """The channel of the list in the running graph. `None` if it cannot be reached.
 
-    LangGraph gives nodes no public way to it. It hands each step a function that reads the state, bound to the
-    channels; should that change, eviction goes by id alone.
+    LangGraph gives nodes no public access to it. It passes each step a function that reads the state, bound to the
+    channels. If that changes, eviction works only by id.
     """
     configurable: Mapping[str, Any] = config.get("configurable") or {}
     for bound in getattr(configurable.get("__pregel_read"), "args", ()):

@@ -1,8 +1,8 @@
-"""Journeys that keep a transcript and the message list of a graph's state in step.
+"""Flows that keep a transcript and the message list of a graph's state in sync.
 
-The list is the truth of its branch: forks, steps back in time, edits and deletions all show in it. The transcript has
-everything that was ever said. What is compared each time is the newest part; the whole only where something else
-happened to the session, for that takes time that grows with it.
+The list is the truth about its branch: forks, steps back in time, edits and deletions all show in it. The transcript
+has everything that was ever said. Only the newest part is compared each time. The whole is compared only if something
+else happened to the session, because that takes longer the longer the session is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def named(values: Iterable[object]) -> list[BaseMessage]:
-    """A state's messages, each with an id: one without gets it from what it says and how often it was said before."""
+    """A state's messages, each with an id. A missing id is made from the words and how often they were said before."""
     found: list[BaseMessage] = []
     said: dict[str, int] = {}
     for value in values:
@@ -60,11 +60,11 @@ def keep_branch(
     task: str | None = None,
     forgotten: frozenset[str] = frozenset(),
 ) -> BranchRecord:
-    """Write what of a state's list, as `named` gave it, the transcript lacks; say how the list stands to it.
+    """Write what the transcript lacks of a state's list, as `named` returned it, and return the list's new record.
 
-    Without a checkpointer the list is not the truth of its branch: what a graph was handed then is only the newest
-    part of a conversation that the transcript alone has. `record` is how it stood last time, `forgotten` are ids of
-    it that are known to have been forgotten. Where a message or the database refuses, nothing was written.
+    Without a checkpointer, the list is not the truth about its branch: the graph was given only the newest part of a
+    conversation that only the transcript has in full. `record` is the list's last record. `forgotten` are ids in the
+    list that are known to be forgotten. If a message or the database refuses, nothing was written.
     """
     known = record if record is not None and record.track == session.track else None
     (ids, said), present = digests_at(messages, known.count if known is not None else 0)
@@ -106,7 +106,7 @@ def keep_branch(
 
 
 def off_branch(session: Session, messages: Sequence[BaseMessage], record: BranchRecord) -> frozenset[int] | None:
-    """Numbers of the track's messages that are not on this branch; `None` where all are."""
+    """Numbers of the track's messages that are not on this branch. `None` if all are."""
     return None if record.whole else _off_seqs(session, messages, record.archived)
 
 
@@ -146,10 +146,10 @@ def _compared(
 
 
 def _looked_for(session: Session, ref: SessionRef, archived: ArchivedPart) -> ArchivedPart:
-    """Report it when the transcript lacks archived messages: forgotten since, or another database.
+    """Report if the transcript lacks archived messages: they were forgotten since, or this is another database.
 
     Returns:
-        `archived`; with an empty `last_id` where that message was forgotten, so that no state keeps it.
+        `archived`, with an empty `last_id` if that message was forgotten, so that no state keeps it.
     """
     if not archived.last_id:
         return archived
@@ -170,9 +170,9 @@ def _looked_for(session: Session, ref: SessionRef, archived: ArchivedPart) -> Ar
 
 
 def _is_same(head: TrackHead | None, known: BranchRecord, messages: Sequence[BaseMessage]) -> bool:
-    """Whether this is the transcript that `known` is about: not another database, an older copy, or a new beginning.
+    """Whether this is the transcript that `known` is about, and not another database, an older copy or a fresh start.
 
-    What such a one does not have was lost rather than forgotten, so it gets all that the state still has.
+    What another transcript lacks was lost, not forgotten, so it gets everything that the state still has.
     """
     if known.seq == 0:
         return True
@@ -195,9 +195,9 @@ def _newest_if_ours(
     head: TrackHead | None,
     wrote: Appended | None,
 ) -> int | None:
-    """Number of the track's newest message, where nobody but this branch wrote or changed anything since `known`.
+    """Number of the track's newest message, if only this branch wrote or changed anything since `known`.
 
-    Where `known` knows the session's newest message, what was written behind it is ours, and is not read again.
+    If `known` has the session's newest message, everything after it is ours and is not read again.
     """
     if wrote is None and head is not None and head.last_seq == known.seq:
         return known.seq

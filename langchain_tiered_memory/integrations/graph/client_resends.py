@@ -1,11 +1,11 @@
-"""What of a graph's list the transcript has already, under other ids maybe, and what of it was forgotten.
+"""Which messages of a graph's list the transcript already has, perhaps under other ids, and which were forgotten.
 
-Without a checkpointer it is the client that keeps the conversation, and many send all of it each time. Messages without
-ids get new ones from LangGraph then, so ids alone would store the conversation again at each call.
+Without a checkpointer, the client keeps the conversation, and many clients send all of it each time. LangGraph then
+gives messages without ids new ones, so matching by id alone would store the conversation again at each call.
 
-LangGraph's checkpoints and clients still have what was forgotten, and send it. Ids alone do not tell: a new
-conversation may count its messages from one again. Words alone do not either: people say the same things again. But
-what is new stands behind what is old.
+LangGraph's checkpoints and clients still have forgotten messages, and send them. Ids alone do not identify them,
+because a new conversation may number its messages from one again. Words alone do not either, because people repeat
+themselves. But new messages come after old ones.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Entry, SessionRef
 
 _Said: TypeAlias = tuple[str, str, tuple[str, ...], str | None]
-"""Role, text, ids of calls, id of the call that is answered."""
+"""Role, text, ids of calls, and id of the answered call."""
 SAID_PREFIX = "said-"
-"""Begins ids that are made from what a message says, and from how often that was said before."""
+"""Prefix of ids that are made from a message's words and how often they were said before."""
 _MOST_READ = 4096
-"""Newest messages of a transcript among which a list's beginning is looked for, at least."""
+"""The least number of a transcript's newest messages that are searched for a list's beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,22 +46,22 @@ class _Line:
 
     seq: int
     said: _Said
-    """Of a forgotten message: that of the list's message with the same words, else nothing that anybody says."""
+    """For a forgotten message, the key of the list's message with the same words, else a key that no message has."""
     role: str
     entry: Entry | None = None
 
 
 def recognised(session: Session, messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], frozenset[str]]:
-    """The list with what the transcript ends with, where the list begins so, as the transcript has it.
+    """The list, in which messages that the transcript ends with are as the transcript has them.
 
-    With it the ids of those that were forgotten.
+    The ids of forgotten messages are returned with it.
 
-    What stands behind the last answer of the transcript may be missing from the list: turns that failed. So may all
-    tool work, which many clients never see. A system message counts for itself: clients put it before the newest part
-    of a conversation, and word it anew with the time of day.
+    The list may lack what follows the transcript's last answer (failed turns), and all tool work, which many clients
+    never see. A system message is matched by itself: clients put it before the newest part of a conversation, and
+    reword it with the time of day.
 
-    What was forgotten keeps its place among the others, so that these are known again; it is named, unless it is said
-    in the present turn: then it is said anew.
+    A forgotten message keeps its place among the others, so that they are recognised. It is named as forgotten unless
+    the current turn says it: then it is new.
     """
     runtime = session.core.runtime
     ref = session.core.ref
@@ -102,9 +102,9 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> tuple[list[
 
 
 def _new_answer(message: BaseMessage, previous: BaseMessage, there: Entry | None, before: Entry | None) -> BaseMessage:
-    """The list's last message; under an id of its own where it is an answer to something newer than what has its id.
+    """The list's last message. It gets its own id if it answers something newer than the message that has its id.
 
-    Answers from a cache carry the id of their first time. The id is the same again for the same list.
+    Cached answers carry the id of their first use. The same list gives the same id again.
     """
     if there is None or there.role != "assistant" or (before is not None and before.seq < there.seq):
         return message
@@ -120,10 +120,10 @@ def _talked(
     *,
     is_work_aside: bool,
 ) -> dict[int, _Line]:
-    """The list's beginning as the transcript has it, by the place in the list.
+    """The list's beginning as the transcript has it, by place in the list.
 
-    What the transcript ends with is looked at, and the same up to its last answer: as many as the list has, where there
-    are.
+    It is matched with the end of the transcript, and with the transcript up to its last answer, over as many messages
+    as the list has if there are that many.
     """
     places = [place for place, one in enumerate(said) if _counts(_role_in(one), is_work_aside=is_work_aside)]
     limit = max(len(places), 1)
@@ -144,7 +144,7 @@ def _talked(
 def _newest(
     session: Session, ref: SessionRef | None, words: Mapping[bytes, _Said], limit: int
 ) -> tuple[list[_Line], bool]:
-    """What the track ends with, the forgotten in their places, oldest first; and whether it is all of the track."""
+    """The end of the track with forgotten messages in their places, oldest first, and whether it is the whole track."""
     store = session.core.runtime.store
     entries: list[Entry] = []
     if ref is not None:
@@ -161,7 +161,7 @@ def _newest(
 
 
 def _prompts(session: Session, ref: SessionRef | None, said: Sequence[_Said]) -> dict[int, Entry]:
-    """The list's system messages that the transcript has among its first or its newest, by their place."""
+    """The list's system messages that are among the transcript's first or newest messages, by place."""
     places = [place for place, one in enumerate(said) if one[0] == "system"]
     if not places or ref is None:
         return {}
@@ -176,7 +176,7 @@ def _prompts(session: Session, ref: SessionRef | None, said: Sequence[_Said]) ->
 
 
 def _role_in(said: _Said) -> str:
-    """The role, as a tombstone names it."""
+    """The role in a tombstone's words."""
     return WORKS if said[2] else said[0]
 
 
@@ -189,12 +189,12 @@ def _said_in(entry: Entry) -> _Said:
 
 
 def ids_of(messages: Sequence[BaseMessage]) -> list[str]:
-    """The ids of a state's messages, as `named` gave them."""
+    """The ids of a state's messages, as `named` returned them."""
     return [str(one.id) for one in messages]
 
 
 def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, Entry]:
-    """The entries of these messages on this track, by the id that the state knows."""
+    """The entries of these messages on this track, by their id in the state."""
     ref = session.core.ref
     if ref is None:
         return {}
@@ -204,9 +204,9 @@ def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, En
 
 
 def just_said(messages: Sequence[BaseMessage]) -> int:
-    """The place from which on a list is of the present turn: its last user messages, and what came of them.
+    """Where the current turn of a list begins: at its last user messages.
 
-    All of a list without a user message is.
+    A list without a user message is one turn.
     """
     last = max((place for place, one in enumerate(messages) if isinstance(one, HumanMessage)), default=0)
     while last and isinstance(messages[last - 1], HumanMessage):
@@ -224,9 +224,9 @@ def forgotten_in(
 ) -> frozenset[str]:
     """Ids of the list's messages that were forgotten, besides those that are `known`.
 
-    A message was, when its id was forgotten with the words that it has, or stands in front of another old one. Ids that
-    are made from words are no names: what was said after all that was remembered is said anew under them. `remembered`
-    is how many of the list were remembered before, from its beginning; 0 where that is not known.
+    A message was forgotten if its id was forgotten with the same words, or if it comes before another old message. Ids
+    made from words do not identify a message: after everything that was stored, the same words are new. `remembered` is
+    how many messages of the list, from its beginning, were stored before. It is 0 if that is not known.
     """
     left = [one for one in messages if one.id not in known]
     if not left or (ref is not None and not ref.has_forgotten):
@@ -266,7 +266,7 @@ def forgotten_in(
 
 
 def _digests(session: Session, message: BaseMessage) -> list[str]:
-    """What the message says, as it is and as it is kept: redaction may have been switched on or off since."""
+    """The message's words, plain and redacted: redaction may have been switched on or off since."""
     redact = session.core.runtime.settings.redact
     whole = encode(message).digest
     return [whole] if redact is None else [whole, encode(redacted(message, redact)).digest]

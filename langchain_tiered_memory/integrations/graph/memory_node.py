@@ -1,4 +1,4 @@
-"""The runnable that every node of the memory is; what callers of a graph or an agent are told in its streams."""
+"""The runnable behind every node of the memory, and the notices for callers in a graph's or agent's streams."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _TOLD_OF_OUTCOMES = ("id", "why", "messages_before", "messages_after", "tokens_b
 
 
 class Notices:
-    """Turns the guard's reports into notices, each told once; safe for threads."""
+    """Turns the guard's reports into notices, each sent once. Thread-safe."""
 
     def __init__(self) -> None:
         self._failures = Remembered[tuple[str, str], str]()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Notices:
-        """A new one: what was told to the callers of one agent is news to those of its copy."""
+        """A new one, because the callers of a copied agent have not had its notices."""
         return Notices()
 
     def of(self, report: GuardReport, *, session_id: str, track: str) -> list[dict[str, Any]]:
-        """Plain JSON for what a report tells: an alert, a checkpoint, an outcome; no word of any message."""
+        """A report's alert, checkpoint and outcome as plain JSON, without any message's words."""
         named = {"type": EVENT_NAME, "session_id": session_id, "track": track}
         found: list[dict[str, Any]] = []
         if report.alert is not None:
@@ -58,7 +58,7 @@ class Notices:
         return found
 
     def _is_new(self, report: GuardReport, line: tuple[str, str]) -> bool:
-        """A condensation that keeps failing for one reason is news once."""
+        """A condensation that keeps failing for the same reason is reported once."""
         if report.outcome.kind is not OutcomeKind.FAILED:
             self._failures.take(line)
             return True
@@ -68,17 +68,17 @@ class Notices:
 
 
 def unstreamed(config: RunnableConfig) -> AbstractContextManager[None]:
-    """Run what is inside with the caller's tracers, and without what streams to the caller.
+    """Run the block with the caller's tracers, but without streaming to the caller.
 
-    A condensing call is tagged `nostream`, but `astream_events` looks at no tag. Callbacks as such must stay: without
-    them no trace would show the call and its cost.
+    A condensing call is tagged `nostream`, but `astream_events` ignores tags. Other callbacks must stay, or no trace
+    would show the call and its cost.
     """
     return under(_without_streams(config))
 
 
 @contextlib.contextmanager
 def under(config: RunnableConfig) -> Iterator[None]:
-    """Run what is inside as a child of that config."""
+    """Run the block as a child of that config."""
     token = var_child_runnable_config.set(config)
     try:
         yield
@@ -104,16 +104,16 @@ def _streams(handler: BaseCallbackHandler) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """The custom stream of the graph that runs, and the callbacks of a config; nobody where no graph is running."""
+    """The custom stream of the running graph, and the callbacks of a config. Nothing if no graph is running."""
 
     config: RunnableConfig
 
     def telling(self, notices: Sequence[dict[str, Any]]) -> MethodCall:
-        """The request of a flow to tell them, in plain JSON."""
+        """A flow's request to notify them, in plain JSON."""
         return MethodCall(of=self, name="tell", args=(notices,))
 
     def tell(self, notices: Sequence[dict[str, Any]]) -> None:
-        """Tell both."""
+        """Notify both."""
         for notice in notices:
             if _write(notice):
                 dispatch_custom_event(EVENT_NAME, notice, config=self.config)
@@ -127,21 +127,21 @@ class Streams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What a node leaves."""
+    """The result of a node."""
 
     update: dict[str, Any]
     notices: Sequence[dict[str, Any]] = ()
-    """For the caller's streams, in plain JSON."""
+    """Notices for the caller's streams, in plain JSON."""
 
 
 class MemoryNode(Runnable[Any, dict[str, Any]]):
-    """A node, sync and async, made by one of the functions here; `StateGraph.add_node` takes it as it is.
+    """A node, sync and async, for `StateGraph.add_node`.
 
-    It has no trace of its own: the graph traces the node, and a second one would hold the state once more.
+    It has no trace of its own: the graph traces the node, and a second trace would hold the state again.
 
     Args:
-        name: The node's, where `add_node` gets none.
-        journey: From a state and a config to the update; a flow where it may wait for a model.
+        name: The node's name, if `add_node` gets none.
+        journey: Returns the update for a state and a config. It is a flow if it may wait for a model.
     """
 
     def __init__(self, name: str, journey: Callable[[Any, RunnableConfig], Flow[Done] | Done]) -> None:
@@ -149,11 +149,11 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
         self._journey = journey
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - LangChain's names
-        """The state update of this node.
+        """Return the state update of this node.
 
         Raises:
-            InvalidInputError: when the config has no `thread_id`, or the state is not what the node was made for.
-            TieredMemoryError: when the memory cannot do it; the state is as it was.
+            InvalidInputError: if the config has no `thread_id`, or the state is not what the node was made for.
+            TieredMemoryError: if the memory cannot do it. The state is unchanged.
         """
         config = ensure_config(config)
         with unstreamed(config):
@@ -173,7 +173,7 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
 
 
 def _write(notice: dict[str, Any]) -> bool:
-    """Put a notice on the graph's custom stream. False where no graph is running: the node was called by itself."""
+    """Put a notice on the graph's custom stream. False if no graph is running because the node was called by itself."""
     from langgraph.config import get_stream_writer  # noqa: PLC0415 - the engine works without LangGraph
 
     try:

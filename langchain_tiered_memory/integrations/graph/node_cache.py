@@ -1,7 +1,7 @@
-"""What a model is shown that a user's own node calls, and the in-process cache between nodes, beside the state.
+"""The input of a model that a user's own node calls, and the in-process cache between nodes.
 
-The cache has how a model is called, and a context just made. The state says which (`plan_of`, `plan_in`); it never
-holds them. Nothing depends on the cache: a context that is not there is made anew.
+The cache holds how a model is called, and the newest context. The state only names them (`plan_of`, `plan_in`). Nothing
+depends on the cache: a context that is not in it is made again.
 """
 
 from __future__ import annotations
@@ -46,16 +46,17 @@ _SAME_CALL = ("call", "messages_key", "track", "user_key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """How a model is called, as far as the size of its request depends on it."""
+    """The parts of a model call on which the size of its request depends."""
 
     asked: Mapping[str, Any]
     """Arguments of `context_node`."""
     fingerprint: str
-    """Names it in a state: the same in every process that builds the same graph, whichever model a config chooses."""
+    """Its name in a state. It is the same in every process that builds the same graph, whichever model a config
+    chooses."""
 
 
 def call_of(asked: Mapping[str, Any]) -> ModelCall:
-    """A call, with its fingerprint: nodes take it where the graph is built, before a config can choose a model."""
+    """A call with its fingerprint. Nodes compute it when the graph is built, before a config can choose a model."""
     asked = {**asked, "tools": tuple(asked.get("tools", ()))}
     model, system, scope = asked.get("model"), asked.get("system"), asked.get("scope")
     named: list[Any] = [
@@ -75,18 +76,19 @@ def call_of(asked: Mapping[str, Any]) -> ModelCall:
 
 
 class Handover:
-    """The calls that nodes were built for, and the newest contexts that nobody took yet."""
+    """The calls for which nodes were built, and the newest contexts that nobody has used yet."""
 
     def __init__(self) -> None:
         self.notices = Notices()
         self.calls: dict[str, ModelCall] = {}
-        """By fingerprint: those that nodes of this process were built for."""
+        """The calls for which nodes of this process were built, by fingerprint."""
         self.contexts = Remembered[tuple[str, ...], "Context"](_CONTEXTS_KEPT)
-        """Each for exactly one state and call. A model takes it: whoever asks again has a reason to want a new one."""
+        """Each is for exactly one state and call. A model takes it once: a second request has a reason to want a new
+        one."""
 
 
 def handover_of(memory: MemorySource) -> Handover:
-    """The one of this memory, or of what opens it."""
+    """The cache of this memory, or of the function that opens it."""
     with _lock:
         return _handovers.setdefault(memory, Handover())
 
@@ -94,7 +96,7 @@ def handover_of(memory: MemorySource) -> Handover:
 def plan_of(
     call: ModelCall, wiring: Wiring, found: Found, context: Context, *, config: RunnableConfig, name: str
 ) -> dict[str, Any]:
-    """The parts of the state's record that tell of a context: the newest plan, and that of each `context_node`."""
+    """The parts of the state's record about a context: the newest plan, and the plan of each `context_node`."""
     ran = config.get("metadata") or {}
     node = str(ran.get("langgraph_node") or name)
     plan = {
@@ -114,7 +116,7 @@ def plan_of(
 
 
 def plan_in(state: object, node: str | None) -> dict[str, Any]:
-    """The plan that a `model_input` goes by: that of the named `context_node`, or the newest; empty without any."""
+    """The plan for a `model_input`: that of the named `context_node`, or the newest. Empty if there is none."""
     record = current(part_of(state, STATE_KEY))
     plans: dict[str, dict[str, Any]] = record.get("plans") or {}
     if node is not None:
@@ -132,14 +134,14 @@ def plan_in(state: object, node: str | None) -> dict[str, Any]:
     ]
     if beside:
         nodes = sorted({*beside, str(plan.get("node"))})
-        msg = f"the context nodes {nodes} ran side by side: say whose call this is, with node={nodes[0]!r}"
+        msg = f"the context nodes {nodes} ran side by side: name the one for this call, with node={nodes[0]!r}"
         raise InvalidInputError(msg)
     return plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembled:
-    """The context of a call, and what is new with it."""
+    """The context of a call, and its notices."""
 
     context: Context
     record: BranchRecord
@@ -147,7 +149,7 @@ class Assembled:
 
 
 def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool = False) -> Flow[Assembled]:
-    """The context of a call for what the state holds now; if the model is to `take` it, the next one is made anew."""
+    """The context of a call for what the state holds now. If the model is to `take` it, the next one is made again."""
     session = found.session
     session.core.scope = call.asked.get("scope")
     session.core.check_owner()
@@ -172,7 +174,7 @@ def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool =
 def input_of_model(
     memory: MemorySource, state: object, config: RunnableConfig, changes: Mapping[str, Any]
 ) -> Flow[list[BaseMessage]]:
-    """The messages of the next call, by the plan in the state and what the caller says besides."""
+    """The messages of the next call, by the plan in the state and the caller's changes."""
     handover = handover_of(memory)
     plan = plan_in(state, changes.get("node"))
     wires = {name: value for name, value in {**plan, **changes}.items() if name in WIRES}
@@ -190,7 +192,7 @@ def input_of_model(
 
 
 class ContextChoices(TypedDict, total=False):
-    """The arguments of `context_node`, but for the memory and its name."""
+    """The arguments of `context_node`, except for the memory and its name."""
 
     model: str | Runnable[Any, Any] | None
     system: str | BaseMessage | None
@@ -206,7 +208,7 @@ class ContextChoices(TypedDict, total=False):
 
 
 class ContextChanges(ContextChoices, total=False):
-    """What `model_input` may be asked besides: arguments of `context_node`, and `node`, the name of one."""
+    """Further arguments of `model_input`: those of `context_node`, and `node`, the name of one."""
 
     node: Name | None
 
@@ -225,11 +227,11 @@ def model_input(
         state: The state of your node. Messages in it that were not remembered yet are written first.
         config: The config of your node.
         **changes: Arguments of `context_node` that differ from those given there, or all of them in a graph without
-            one. `node` names the `context_node` that is meant, if several run side by side.
+            one. If several context nodes run side by side, `node` names one.
 
     Raises:
-        InvalidInputError: if the config has no `thread_id`, if the plan in the state is for a call that nothing in this
-            process was built for, or if several context nodes ran side by side and `node` is missing.
+        InvalidInputError: if the config has no `thread_id`, if no `context_node` in this process was built for the call
+            that the plan in the state names, or if several context nodes ran side by side and `node` is missing.
         BudgetError: if the budget cannot hold what must be shown.
     """
     config = ensure_config(config)
@@ -259,11 +261,11 @@ def checkpoint_run(
     project: Mapping[str, Any] | None = None,
     user_key: Name = "user_id",
 ) -> MemoryCheckpoint:
-    """Save the state of the run, with the id of the LangGraph checkpoint with which the present step began.
+    """Save the state of the run, with the id of the LangGraph checkpoint at which the current step began.
 
     Args:
         memory: The memory, or a function that opens it.
-        config: The config of the present step. It names the thread.
+        config: The config of the current step. It names the thread.
         reason: Your reason. `Session.checkpoints()` shows it.
         project: As for `Session.checkpoint`.
         user_key: The key of the config that names the user.

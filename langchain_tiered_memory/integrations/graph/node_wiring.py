@@ -1,6 +1,6 @@
 """Finds what a node works on: the memory, the session and the track of a run, and the messages in its state.
 
-A list that was never remembered gets its first record here: how it relates to what its track has.
+A list that was never stored gets its first record here, which relates it to what its track has.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Wiring:
     """Where a node finds what it works on."""
 
     messages_key: str | None = "messages"
-    """The state's list of messages; `None` where there is none."""
+    """The state's list of messages. `None` if there is none."""
     track: str | None = None
-    """Of all the node's messages; `None`: by the place in the graph."""
+    """The track of all the node's messages. `None`: the place in the graph decides."""
     user_key: str = "user_id"
-    """Key of the config's `configurable` that says whose session it is, where it is there."""
+    """Key of the config's `configurable` that may name the session's user."""
 
 
 WIRES = tuple(field.name for field in fields(Wiring))
@@ -71,22 +71,22 @@ class Found:
     place: Place
     messages: list[BaseMessage]
     record: BranchRecord | None
-    """How the list stood when it was last remembered."""
+    """The list's record from when it was last stored."""
     is_truth: bool
-    """Whether the list is all of its branch: a checkpointer keeps it, or it is a conversation of its own."""
+    """Whether the list is its whole branch: a checkpointer keeps it, or it is a separate conversation."""
     is_apart: bool = False
-    """Whether it is a conversation of its own, whatever its track has besides."""
+    """Whether it is a separate conversation, whatever else its track has."""
     forgotten: frozenset[str] = frozenset()
-    """Ids of messages that a client sent again after they were forgotten."""
+    """Ids of forgotten messages that a client sent again."""
 
     @property
     def is_alone(self) -> bool:
-        """Whether it is shown nothing of other tracks: a conversation of its own, or tasks run beside it."""
+        """Whether it sees nothing of other tracks: it is a separate conversation, or other tasks run beside it."""
         own = self.is_apart or keeps_to_itself(self.place, self.session.track)
         return own or has_company(self.session.core.engine, self.place)
 
     def remembered(self, *, kind: str | None = None, task: str | None = None) -> BranchRecord:
-        """Write what the transcript does not have yet of the list, and say how the list stands to it."""
+        """Write the messages of the list that the transcript lacks, and return the list's new record."""
         record = keep_branch(
             self.session,
             self.messages,
@@ -103,7 +103,7 @@ def opened(memory: MemorySource) -> TieredMemory:
     """The memory itself."""
     found: object = memory() if callable(memory) else memory
     if not isinstance(found, TieredMemory):
-        msg = f"memory must be a function that opens a TieredMemory: it gave {found!r}"
+        msg = f"memory must be a function that opens a TieredMemory: it returned {found!r}"
         raise SettingsError(msg)
     return found
 
@@ -130,10 +130,10 @@ def found_on(
     record: BranchRecord | None,
     messages_key: str,
 ) -> Found:
-    """The messages of a state on their line; the session's owner is checked.
+    """The messages of a state on their line. The session's owner is checked.
 
-    Where a client keeps the conversation and sends it again they are under the ids of the transcript; where a
-    checkpointer keeps it, a list that was never remembered goes on with what its track has.
+    If a client keeps the conversation and sends it again, the messages get the transcript's ids. If a checkpointer
+    keeps it, a list that was never stored continues what its track has.
     """
     is_truth = place.saver is not None or line.is_apart
     forgotten: frozenset[str] = frozenset()
@@ -161,10 +161,10 @@ def write_turn(
     kind: str | None,
     task: str | None,
 ) -> int:
-    """Write what stands at these keys of a state, each with whether it is the user's: texts, messages, lists of them.
+    """Write the texts, messages or lists at these keys of a state. Each key comes with whether it is the user's.
 
-    What has no id gets one from the run's step, so that a step that is tried again says the same thing once. An answer
-    is new at each step, though a cached one carries the id of its first time. Returns how many messages there are.
+    A message without an id gets one from the run's step, so that a retried step stores it once. An answer is new at
+    each step, although a cached one carries the id of its first use. Returns how many messages there are.
     """
     step = str((config.get("metadata") or {}).get("langgraph_checkpoint_ns") or "") or uuid.uuid4().hex
     found: list[BaseMessage] = []
@@ -195,18 +195,18 @@ def _messages(state: object, key: str) -> list[BaseMessage]:
 
 
 _WRITTEN_WITHIN = 1.5
-"""Seconds in which a checkpoint that is being written is there: a busy machine and a database far away need some."""
+"""Seconds to wait for a checkpoint that is being written. A busy machine or a remote database needs some."""
 _CHECKPOINTS_LOOKED_AT = 20
-"""A branch that begins has a few LangGraph checkpoints of its own; those of the branch it left come right behind."""
+"""A new branch has a few LangGraph checkpoints of its own. Those of the branch that it left follow right after."""
 
 
 def first_record(
     session: Session, messages_key: str, messages: Sequence[BaseMessage], place: Place
 ) -> BranchRecord | None:
-    """For a list that was never remembered: what the track had before it is on its branch, as if moved out of it.
+    """For a list that was never stored, the track's earlier messages are on its branch, as if moved out of it.
 
-    Unless this very thread said it: then the list is a fork from before that. A sub-agent that is handed
-    the list of a graph above, whose state keeps its record to itself, goes by that record.
+    The exception is messages that this same thread said: then the list is a fork from before them. A sub-agent that
+    gets the list of a graph above it uses that graph's record, which its own state does not have.
     """
     runtime = session.core.runtime
     above = _record_above(place, messages_key)
@@ -244,7 +244,7 @@ def first_record(
 
 
 def _written(place: Place, where: RunnableConfig) -> CheckpointTuple | None:
-    """A checkpoint that a step began with: LangGraph may write it while that step runs already."""
+    """The checkpoint at which a step began. LangGraph may write it while the step is already running."""
     seconds = 0.0 if place.writes_at_end else _WRITTEN_WITHIN
     look = Retrying(
         retry=retry_if_result(lambda found: found is None),
@@ -257,7 +257,7 @@ def _written(place: Place, where: RunnableConfig) -> CheckpointTuple | None:
 
 
 def _record_above(place: Place, messages_key: str) -> BranchRecord | None:
-    """How the nodes of a graph above found the list of that key, as the step began that leads here."""
+    """The record of the list at that key by the nodes of a graph above, when the step that leads here began."""
     namespace = place.namespace
     for part in reversed(place.parts):
         namespace = namespace.rpartition("|")[0]
@@ -276,9 +276,9 @@ def _record_above(place: Place, messages_key: str) -> BranchRecord | None:
 
 
 def _thread_remembers(place: Place, messages_key: str) -> bool | None:
-    """Whether some LangGraph checkpoint of this thread carries a record of the list: another branch of it, then.
+    """Whether a LangGraph checkpoint of this thread has a record of the list, which is then on another branch.
 
-    Runs off the event loop, where sync and async savers answer; `None` where one does not.
+    Runs off the event loop, where sync and async savers answer. `None` if the saver does not.
     """
     thread: RunnableConfig = {"configurable": {"thread_id": place.session_id, "checkpoint_ns": place.namespace}}
     try:

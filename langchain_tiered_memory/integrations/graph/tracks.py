@@ -1,9 +1,9 @@
-"""Where a run's step stands: thread, user, sub-graph, LangGraph's checkpoint; and the track of its list of messages.
+"""The place of a run's step: thread, user, sub-graph and LangGraph checkpoint, and the track of its message list.
 
-A track is named by the nodes that lead to it, the same at every turn: LangGraph names a sub-graph's run by its node and
-the task's own id, which is another one each time. Tasks of one node that run side by side (`Send`) get a track each,
-numbered in the order in which they ask. What such a task or a tool is told is a conversation of its own: it starts anew
-each time, on a track that has those before it as well.
+A track is named after the nodes that lead to it, so the name is the same at every turn. LangGraph names a sub-graph's
+run by its node and the task's id, which differs each time. Tasks of one node that run side by side (`Send`) each get a
+track, numbered in the order in which they ask. The messages of such a task or a tool are a separate conversation: it
+starts fresh each time, on a track that also has the earlier ones.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 _MAX_NAME_CHARS = 120
 _TOOLS_NODE = "tools"
-"""How LangGraph's prebuilt agents, and graphs after its documentation, name the node that calls tools."""
+"""The name of the node that calls tools in LangGraph's prebuilt agents and its documentation."""
 _AGENT_TYPE, _SUB_AGENT, _AGENT_NAME = "ls_agent_type", "subagent", "lc_agent_name"
-"""How deepagents marks a sub-agent's run in `configurable`, and LangChain its name in `metadata`."""
+"""Keys of deepagents' mark of a sub-agent's run (in `configurable`) and LangChain's name for it (in `metadata`)."""
 _RUNTIME = "__pregel_runtime"
-"""Where LangGraph keeps the `Runtime` of a run, in `configurable`."""
+"""The key of a run's `Runtime` in `configurable`."""
 _BETWEEN = "|"
-"""Stands between the nodes of a namespace, as in LangGraph; no node's name may have it, or a colon."""
+"""Separates the nodes of a namespace, as in LangGraph. A node's name may contain neither it nor a colon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,37 +48,37 @@ class Part:
 
     name: str
     task: str | None
-    """The namespace of the task; `None` where it has no id of its own: a sub-graph with `checkpointer=True`, and the
+    """The namespace of the task. `None` if it has no id of its own: a sub-graph with `checkpointer=True`, and the
     second and later ones that one task calls, which LangGraph numbers."""
     step: str
-    """The LangGraph checkpoint that the node's step began with: the same for all tasks of that step."""
+    """The LangGraph checkpoint at which the node's step began. It is the same for all tasks of that step."""
     is_tool: bool = False
-    """Whether the node calls tools: what it leads to is a sub-agent with a conversation of its own."""
+    """Whether the node calls tools. It then leads to a sub-agent with a separate conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where in a graph's run something was asked."""
+    """A place in a graph's run."""
 
     session_id: str
     """The thread's id."""
     user: str | None
-    """Whose run it is, where the config says so."""
+    """The user of the run, if the config names one."""
     namespace: str
-    """Of the sub-graph that it is in; empty for the graph that was called itself."""
+    """The namespace of its sub-graph. Empty for the graph that was called."""
     saver: Any = None
-    """LangGraph's checkpointer of this run. With one the state's messages are all of their branch; without, only what
-    this call was handed."""
+    """LangGraph's checkpointer of this run. With one, the state's messages are their whole branch. Without one, they
+    are only what this call was given."""
     checkpoint_id: str | None = None
-    """The LangGraph checkpoint that the present step began with."""
+    """The LangGraph checkpoint at which the current step began."""
     parts: tuple[Part, ...] = ()
-    """The way from the graph that was called to the sub-graph; empty for that graph itself."""
+    """The path from the graph that was called to the sub-graph. Empty for that graph itself."""
     writes_at_end: bool = False
     """Whether LangGraph writes no checkpoint before the run ends (`durability="exit"`)."""
 
 
 def place_of(config: RunnableConfig, user_key: str) -> Place:
-    """Where the step with that config runs."""
+    """The place where the step with that config runs."""
     configurable: Mapping[str, Any] = config.get("configurable") or {}
     thread_id = configurable.get("thread_id")
     if thread_id is None or thread_id == "":
@@ -107,9 +107,9 @@ def place_of(config: RunnableConfig, user_key: str) -> Place:
 
 
 def user_of(config: RunnableConfig, user_key: str) -> str | None:
-    """The user of a run, as its config or its `Runtime.context` (an object or a mapping) says.
+    """The user of a run, named in its config or its `Runtime.context` (an object or a mapping).
 
-    A server without sign-in (`langgraph dev`) names an empty one: nobody.
+    A server without sign-in (`langgraph dev`) names an empty user, which means nobody.
     """
     configurable: Mapping[str, Any] = config.get("configurable") or {}
     context = getattr(configurable.get(_RUNTIME), "context", None)
@@ -125,7 +125,7 @@ def user_of(config: RunnableConfig, user_key: str) -> str | None:
 
 
 def session_at(memory: TieredMemory, place: Place, *, track: str) -> Session:
-    """The session of a place. It is noted with what is written there that LangGraph keeps the thread too."""
+    """The session of a place. What is written there records that LangGraph also keeps the thread."""
     session = memory.session(place.session_id, user=place.user, track=track)
     session.core.checkpointer = type(place.saver).__name__ if place.saver is not None else None
     return session
@@ -167,9 +167,9 @@ def _parts(namespace: str, checkpoints: Mapping[str, str]) -> tuple[Part, ...]:
 
 
 def _named_by_agent(parts: tuple[Part, ...], config: RunnableConfig) -> tuple[Part, ...]:
-    """The way, its last node under the name of the sub-agent that a tool called, where its caller says that it is one.
+    """The path. Its last node has the name of the sub-agent that a tool called, if the caller marks it as one.
 
-    `lc_agent_name` alone does not say so: an agent without a name is handed its caller's.
+    `lc_agent_name` alone is not such a mark: an agent without a name inherits its caller's.
     """
     if not parts or not parts[-1].is_tool or (config.get("configurable") or {}).get(_AGENT_TYPE) != _SUB_AGENT:
         return parts
@@ -186,25 +186,25 @@ def _above(namespace: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Where a list of messages stands in a session."""
+    """The place of a message list in a session."""
 
     track: str
     is_apart: bool = False
-    """Whether the list is a conversation of its own, whatever its track has besides."""
+    """Whether the list is a separate conversation, whatever else its track has."""
     begun_by: str | None = None
-    """The place of the sub-agent, where it begins the session with this list."""
+    """The place of the sub-agent, if it begins the session with this list."""
 
 
 _Step: TypeAlias = tuple[str, str, str]
-"""Session, track of the node, and the LangGraph checkpoint that its step began with."""
+"""Session, track of the node, and the LangGraph checkpoint at which its step began."""
 _side_by_side: weakref.WeakKeyDictionary[Engine, Remembered[_Step, list[str]]] = weakref.WeakKeyDictionary()
-"""The tasks of each node and step, in the order in which they asked for a track. Tasks of one step run in one process:
-nothing of this has to outlive it."""
+"""The tasks of each node and step, in the order in which they asked for a track. Tasks of one step run in one process,
+so this need not outlive it."""
 _lock = forks.Lock()
 
 
 def _number(engine: Engine, step: _Step, task: str) -> int:
-    """1 for the first task of that node and step, 2 for the second; the same again for one that asked before."""
+    """1 for the first task of that node and step, 2 for the second, and so on. A task always gets the same number."""
     with _lock:
         tasks = _side_by_side.setdefault(engine, Remembered()).of(step, list)
         if task not in tasks:
@@ -213,7 +213,7 @@ def _number(engine: Engine, step: _Step, task: str) -> int:
 
 
 def line_of_nodes(memory: TieredMemory, place: Place, record: BranchRecord | None, *, track: str | None) -> Line:
-    """The line of a list that nodes remember; `track` is the one that the user chose.
+    """The line of a list that nodes store. `track` is the user's choice.
 
     A sub-graph that shares its list, and so the record, with the graph above it is on that graph's track.
     """
@@ -227,9 +227,9 @@ def line_of_nodes(memory: TieredMemory, place: Place, record: BranchRecord | Non
 def line_of_agent(
     memory: TieredMemory, place: Place, record: BranchRecord | None, held: Sequence[BaseMessage], *, track: str | None
 ) -> Line:
-    """The line of an agent's messages: a sub-agent that goes on with another's conversation is on its track.
+    """The line of an agent's messages. A sub-agent that continues another's conversation is on that one's track.
 
-    Whoever begins a session is on its main track, with all that it says later.
+    The agent that begins a session is on its main track, with everything that it says later.
     """
     if track is not None:
         return Line(track=track)
@@ -249,15 +249,15 @@ def line_of_agent(
 
 
 def keeps_to_itself(place: Place, track: str) -> bool:
-    """Whether what runs there is a sub-agent on a track of its own: it is shown nothing of other tracks.
+    """Whether a sub-agent on its own track runs there, which sees nothing of other tracks.
 
-    A sub-graph that goes on with the main conversation is on its track, and no sub-agent.
+    A sub-graph that continues the main conversation is on the main track, and is not a sub-agent.
     """
     return bool(place.parts) and track != DEFAULT_TRACK
 
 
 def has_company(engine: Engine, place: Place) -> bool:
-    """Whether other tasks run beside this one, which may not have known it when it asked for its line."""
+    """Whether other tasks run beside this one. It may not have known them when it asked for its line."""
     names = [part.name for part in place.parts]
     with _lock:
         known = _side_by_side.setdefault(engine, Remembered())
@@ -294,9 +294,9 @@ def _own_line(memory: TieredMemory, place: Place) -> Line:
 def _shared_track(
     memory: TieredMemory, ref: SessionRef, held: Sequence[BaseMessage], own: str, *, is_alone: bool
 ) -> str | None:
-    """The track that the list's first message stands on: its own, the main one, or the oldest; `None` for none.
+    """The track of the list's first message: its own, the main one, or the oldest. `None` if there is none.
 
-    Of several tasks side by side only one goes on with another's conversation: two lists would mix on its track.
+    Of several parallel tasks, only one continues another's conversation, because two lists would mix on its track.
     """
     transcript = memory.core.runtime.store.transcript
     found = transcript.by_id(ref, [str(one.id) for one in held[:1]])

@@ -1,11 +1,11 @@
 """The memory as a `BaseChatMessageHistory`, and a `RunnableWithMessageHistory` over it that loses nothing.
 
-`RunnableWithMessageHistory` reads `.messages` before the run and again after it, takes what is longer than the second
-reading for new, and writes only when the run went well; errors of that write are logged by LangChain and go no
-further. A history whose view moves in between stores old messages twice or loses the user's; a model that fails or a
-stream that is broken off loses them too. `TieredChatMessageHistory` is therefore empty for a run that ends, which then
-hands over all that it has, and takes of it what it never showed. That holds for an object that serves many runs at
-once, too. `with_tiered_history` moreover writes what the user said before the model runs.
+`RunnableWithMessageHistory` reads `.messages` before and after a run, and takes everything beyond the length of the
+second reading for new. It writes only if the run succeeds, and LangChain only logs errors of that write. So a history
+whose view changes meanwhile would store old messages twice or lose the user's, and so would a failing model or an
+interrupted stream. `TieredChatMessageHistory` is therefore empty when a run ends. The run then passes on all its
+messages, and the history stores those that it never showed. This also works for an object that serves many runs at
+once. `with_tiered_history` also writes the user's words before the model runs.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 HISTORY_VIEWS = ("transcript", "context")
-"""Views that a history has besides those of the engine."""
+"""Views that a history has in addition to the engine's."""
 _OWN_NAMES = {"context": "default"}
-"""Names of views here, and what the engine calls them."""
+"""Names of views here, and their names in the engine."""
 _ENDS_OF_RUNS = frozenset({"_exit_history", "_aexit_history"})
-"""Functions of `RunnableWithMessageHistory` that read a history in order to cut it off from what a run was given."""
+"""Functions of `RunnableWithMessageHistory` that read a history to cut it off a run's input."""
 
 
 class TieredChatMessageHistory(BaseChatMessageHistory):
@@ -50,7 +50,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         view: What `.messages` shows. `transcript` is everything. `context` is what fits `max_tokens`, with older parts
             condensed. Other views, such as `recall`, are those of `Session.context`.
         query: The question that a context recalls for. `None` is the last user message. By default there is none,
-            because a history does not know what is asked next.
+            because a history does not know the next question.
         max_tokens: The most tokens of a context. By default `settings.context.max_tokens`.
         system: The system prompt of the request, for its size. It is not part of `.messages`.
         tools: The tools of the request, for their size.
@@ -93,7 +93,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             "view": _OWN_NAMES.get(view, view),
         }
         self._views = Remembered[tuple[str, ...], None]()
-        """What runs were shown: ids of messages; of a bridge that was put between them, what it says."""
+        """What runs were shown: ids of messages, and the words of a bridge between them."""
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override] # every history that reads from a store has it so
@@ -113,11 +113,11 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         return self._noted(await arun(self._reading()))
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Store messages. They are on disk when it returns. Texts of this package, and what a run was shown, stay out.
+        """Store messages. They are on disk when it returns. Texts of this package, and what a run saw, stay out.
 
-        An answer is new, whatever its id, because a cached answer comes with the id of its first time. Only messages
-        with which the history already ends count as a repeated write. Nothing is condensed here.
-        In a `RunnableWithMessageHistory`, an error only reaches LangChain's log. So the event `history_not_written`
+        An answer is new, whatever its id, because a cached answer has the id of its first use. Only messages with which
+        the history already ends count as a repeated write. Nothing is condensed here.
+        In a `RunnableWithMessageHistory`, an error only reaches LangChain's log, so the event `history_not_written`
         reports it too.
 
         Raises:
@@ -146,7 +146,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
 
     @checked()
     def _new_written(self, messages: Sequence[BaseMessage]) -> None:
-        """Write what is new; a run hands over its turn once, and is never a write that is tried once more."""
+        """Write what is new. A run passes on its turn once, so its write is never a repeated one."""
         new = with_ids(self._new_among(messages))
         self.session.core.add_turn(new, may_be_again=not self._in_a_run())
 
@@ -157,7 +157,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         return list(found)
 
     def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """Without what a run was shown: a message may be shortened in a view, and is no edit for that."""
+        """Leave out what a run was shown. A message that a view shortens is not an edit."""
         found = their_own(messages)
         if not self._in_a_run():
             return found
@@ -169,13 +169,13 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         return [one for at, one in enumerate(found) if at not in old]
 
     def _in_a_run(self) -> bool:
-        """Whether it is a `RunnableWithMessageHistory` that asks: then this history stands in its config."""
+        """Whether a `RunnableWithMessageHistory` asks: then this history is in its config."""
         return ensure_config().get("configurable", {}).get("message_history") is self
 
     def _report_unwritten(self, error: TieredMemoryError) -> None:
         self._memory.core.report(
             EventName.HISTORY_NOT_WRITTEN,
-            f"what was said last is not in the session: {error}",
+            f"the last messages are not in the session: {error}",
             session_id=self.session.session_id,
         )
 
@@ -185,11 +185,11 @@ def _name_of(message: BaseMessage) -> str:
 
 
 def _given_back(said: Sequence[str], seen: Sequence[bool]) -> frozenset[int]:
-    """Places of what a runnable gave back besides its answer: all that it was shown, and the words that it was asked.
+    """Places of what a runnable returned besides its answer: everything that it was shown, and the question.
 
     Args:
-        said: What the messages say, from the words that the runnable was asked on.
-        seen: Whether each has the name of one that the runnable was shown. That of an answer may be a cached one's.
+        said: The words of the messages, from the runnable's question on.
+        seen: Whether each has the id of a message that the runnable was shown. An answer's id may be a cached one's.
     """
     again = max((at for at, one in enumerate(said) if one == said[0] and any(seen[1:at])), default=0)
     asked = next((at for at in range(again) if said[again + at : again + at + 1] != said[at : at + 1]), again)
@@ -197,6 +197,6 @@ def _given_back(said: Sequence[str], seen: Sequence[bool]) -> frozenset[int]:
 
 
 def _caller_ends_a_run(frame: FrameType | None) -> bool:
-    """Whether the code that called `frame` is the end of a run: nothing that is handed over tells it from the start."""
+    """Whether the code that called `frame` is the end of a run. No argument distinguishes it from the start."""
     caller = frame.f_back if frame is not None else None
     return caller is not None and caller.f_code.co_name in _ENDS_OF_RUNS

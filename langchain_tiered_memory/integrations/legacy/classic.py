@@ -1,8 +1,8 @@
-"""The memory as `langchain_classic` chains know one: `ConversationChain`, `LLMChain` and whatever takes a `BaseMemory`.
+"""The memory for `langchain_classic` chains: `ConversationChain`, `LLMChain` and whatever takes a `BaseMemory`.
 
-A chain asks for variables before its model runs and hands over input and answer afterwards, and only when all went
-well. So what the user said is written when the chain asks, and a chain that fails, or is cancelled, loses none of it.
-Chains call their memory outside of their own run: callbacks, tags and metadata for its traces are therefore its own.
+A chain asks for variables before its model runs, and passes input and answer only afterwards and only if it succeeds.
+So the user's words are written when the chain asks, and a chain that fails or is cancelled does not lose them.
+Chains call their memory outside of their own run, so the memory has its own callbacks, tags and metadata for traces.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 _MOST_OPEN = 100
-"""Runs that failed leave their turns behind: so many turns are remembered."""
+"""How many open turns are kept, because failed runs never close theirs."""
 _NOT_SAID = frozenset({"stop"})
 
 
@@ -54,17 +54,17 @@ class Turn:
     """One run of a chain, from the load of its variables to the save of its answer."""
 
     key: tuple[str, ...]
-    """What was said; several runs at once may be told the same."""
+    """The user's words. Several parallel runs may have the same."""
     spoken: list[BaseMessage]
     query: str | None
     is_written: bool = False
     """Whether `spoken` is in the session, under the ids that it has here."""
     variables: dict[str, Any] | None = None
-    """As they were given; the same again until the turn is saved."""
+    """The variables as returned. They stay the same until the turn is saved."""
 
 
 class OpenTurns:
-    """The runs between load and save. Chains run in threads, and say neither which run it is nor that it failed."""
+    """The runs between load and save. Chains run in threads, and report neither which run it is nor that it failed."""
 
     def __init__(self) -> None:
         self._lock = forks.Lock()
@@ -72,7 +72,7 @@ class OpenTurns:
         self._newest: Turn | None = None
 
     def opened(self, key: tuple[str, ...], spoken: Sequence[BaseMessage], query: str | None) -> Turn:
-        """A turn; the one that was opened last where it said the same: the chain asks again, or is tried again."""
+        """A turn. If the last opened one has the same words, it is that one: the chain asks again or is retried."""
         with self._lock:
             if self._newest is None or self._newest.key != key:
                 self._newest = Turn(key=key, spoken=with_ids(spoken), query=query)
@@ -80,7 +80,7 @@ class OpenTurns:
             return self._newest
 
     def closed(self, key: tuple[str, ...]) -> Turn | None:
-        """The latest turn that said this, which is over now."""
+        """Close the latest turn with these words and return it."""
         with self._lock:
             found = next((one for one in reversed(self._turns) if one.key == key), None)
             if found is not None:
@@ -96,10 +96,10 @@ class ConversationTieredMemory(BaseMemory):
         memory = ConversationTieredMemory(memory=TieredMemory.open("memory.db"), session_id="alice")
         chain = ConversationChain(llm=model, memory=memory)
 
-    A sub-chain that only reads needs `memory.read_only()`, not a bare `ReadOnlySharedMemory(memory=memory)`: its input
-    is not what the user said, and would be stored when the variables are loaded.
-    A `ConversationalRetrievalChain` needs `memory_key="chat_history"` and `return_messages=True`.
-    Copies, even deep ones, share the memory that they write to.
+    A sub-chain that only reads needs `memory.read_only()`, not a bare `ReadOnlySharedMemory(memory=memory)`, which
+    would store the sub-chain's input as the user's words when the variables are loaded. A
+    `ConversationalRetrievalChain` needs `memory_key="chat_history"` and `return_messages=True`. Copies, even deep ones,
+    share the memory that they write to.
     """
 
     memory: Memory = Field(exclude=True)
@@ -118,17 +118,17 @@ class ConversationTieredMemory(BaseMemory):
     recalled_key: Name | None = None
     """A separate variable for quotes that answer the input. By default, they are in `memory_key`."""
     input_key: Name | None = None
-    """The key of the input that the user said. By default, the only one that it can be."""
+    """The input's key of the user's words. By default, the only possible one."""
     output_key: Name | None = None
-    """The key of the output that is the answer. By default, the only one that it can be."""
+    """The output's key of the answer. By default, the only possible one."""
     query_key: Name | None = None
-    """The key of the input to recall for, if that is not what the user said."""
+    """The input's key of the question to recall for, if that is not the user's words."""
     return_messages: bool = False
     """Whether `memory_key` is a list of messages, for the placeholder of a chat prompt. Otherwise it is a text."""
     human_prefix: str = "Human"
-    """Stands before the user's words in a text."""
+    """Prefix of the user's words in a text."""
     ai_prefix: str = "AI"
-    """Stands before the model's words in a text."""
+    """Prefix of the model's words in a text."""
 
     max_tokens: Count | None = None
     """The most tokens of conversation, input and `system` together. By default `settings.context.max_tokens`."""
@@ -155,7 +155,7 @@ class ConversationTieredMemory(BaseMemory):
     if not TYPE_CHECKING:  # type checkers know the fields
 
         def __init__(self, **choices: object) -> None:
-            """Refuse what cannot be used in words of our own."""
+            """Check the values, with our own error texts."""
             set_up(self, choices, super().__init__)
             check_known_view("ConversationTieredMemory", self.memory, self.view)
 
@@ -174,12 +174,12 @@ class ConversationTieredMemory(BaseMemory):
         return [key for key in (self.memory_key, self.summary_key, self.recalled_key) if key is not None]
 
     def load_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The variables for a prompt; the input is written first, and is itself no part of them.
+        """Return the variables for a prompt. The input is written first, and is not part of them.
 
         Raises:
-            InvalidInputError: when it cannot be told which input the user said.
-            BudgetError: when `max_tokens` cannot hold what must be shown.
-            StorageError: when the database cannot take the input.
+            InvalidInputError: if it is not clear which input the user said.
+            BudgetError: if `max_tokens` cannot hold what must be shown.
+            StorageError: if the database cannot store the input.
         """
         loaded: dict[str, Any] = self._traced("load_tiered_memory", self._load, self._aload).invoke(inputs)
         return loaded
@@ -190,11 +190,11 @@ class ConversationTieredMemory(BaseMemory):
         return loaded
 
     def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
-        """Write the answer, and the input where that was not written at the load. Summaries come later.
+        """Write the answer, and the input if loading did not write it. Summaries come later.
 
         Raises:
-            InvalidInputError: when it cannot be told which output is the answer; the input is written all the same.
-            StorageError: when the database cannot take them.
+            InvalidInputError: if it is not clear which output is the answer. The input is still written.
+            StorageError: if the database cannot store them.
         """
         self._traced("save_tiered_memory", self._save, self._asave).invoke({"inputs": inputs, "outputs": outputs})
 
@@ -205,7 +205,7 @@ class ConversationTieredMemory(BaseMemory):
         )
 
     def read_only(self) -> ReadOnlySharedMemory:
-        """The same conversation for a sub-chain or a tool of the chain: nothing that it is asked or answers is kept."""
+        """Return the same conversation for a sub-chain or a tool, whose inputs and answers are not stored."""
         return ReadOnlySharedMemory(memory=self.model_copy(update={"save_input_first": False}))
 
     def clear(self) -> None:
@@ -216,13 +216,13 @@ class ConversationTieredMemory(BaseMemory):
     aclear = off_loop_twin(clear)  # type: ignore[arg-type] # the base class has its own `self`
 
     def __copy__(self) -> Self:
-        """A handle of its own: a turn that is open here is none of the copy's, whose session may be another."""
+        """A separate handle: a turn that is open here is not open in the copy, whose session may differ."""
         copied = super().__copy__()
         copied._turns = OpenTurns()  # noqa: SLF001 - of the same class
         return copied
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """As `copy`: there is one memory, and one database."""
+        """As `copy`, because there is one memory and one database."""
         return self.__copy__()
 
     @property
@@ -252,7 +252,7 @@ class ConversationTieredMemory(BaseMemory):
         return await arun(self._loading(inputs))
 
     def _save(self, both: dict[str, Any]) -> None:
-        """Close a turn and write all of it: a new turn is new messages, whatever ids a cached answer carries."""
+        """Close a turn and write all of it. A new turn is new messages, whatever id a cached answer has."""
         inputs, outputs = both["inputs"], both["outputs"]
         spoken = self._spoken(inputs)
         turn = self._turns.closed(identity(spoken))
@@ -269,7 +269,7 @@ class ConversationTieredMemory(BaseMemory):
     _asave = off_loop_twin(_save)
 
     def _turn_of(self, inputs: Mapping[str, Any]) -> Turn:
-        """The turn that these inputs open; the one that is open, where the chain asks again or is tried again."""
+        """The turn that these inputs open, or the open one if the chain asks again or is retried."""
         spoken = self._spoken(inputs)
         query: str | None = asked_in(spoken) if self.query_key is None else str(inputs.get(self.query_key, ""))
         if not spoken:
@@ -289,7 +289,7 @@ class ConversationTieredMemory(BaseMemory):
         return [] if value is None else their_own(said_or_told(value))
 
     def _variables(self, context: Context, turn: Turn) -> dict[str, Any]:
-        """What a context holds, sorted into the prompt's variables, without the input that the prompt has itself."""
+        """The content of a context by prompt variable, without the input, which the prompt already has."""
         ids = {one.id for one in turn.spoken}
         apart = {"history": self.summary_key, "facts": self.summary_key, "recall": self.recalled_key}
         texts: dict[str, list[str]] = {key: [] for key in apart.values() if key is not None}

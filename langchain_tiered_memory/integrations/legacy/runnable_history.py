@@ -1,4 +1,4 @@
-"""`RunnableWithMessageHistory` over a tiered memory, with what the user said written before the model runs."""
+"""`RunnableWithMessageHistory` over a tiered memory that writes the user's words before the model runs."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def with_tiered_history(
 
     The user's words are in the database before `runnable` is called, and the context is made for them. If the model
     fails, the call is cancelled or the stream breaks off, they stay there, followed by what arrived of the answer (kind
-    `interrupted`), and the event `turn_interrupted` says so. If an answer cannot be written, the event
-    `history_not_written` says so. Put retries inside, `with_tiered_history(runnable.with_retry(), memory)`: outside,
-    each attempt is a turn.
+    `interrupted`), and the event `turn_interrupted` reports it. If an answer cannot be written, the event
+    `history_not_written` reports it. Put retries inside, as in `with_tiered_history(runnable.with_retry(), memory)`:
+    outside, each attempt would be a turn.
 
     Args:
         runnable: As for `RunnableWithMessageHistory`; so are the three keys.
@@ -99,7 +99,7 @@ def with_tiered_history(
         return value if input_messages_key is None else value[input_messages_key]
 
     def filled(value: Any, before: list[BaseMessage], whole: list[BaseMessage]) -> Any:  # noqa: ANN401 - as above
-        """The input with the view where the next step expects it."""
+        """The input, with the view where the next step expects it."""
         if history_messages_key is not None:
             return {**value, history_messages_key: before}
         return whole if input_messages_key is None else {**value, input_messages_key: whole}
@@ -125,7 +125,7 @@ def with_tiered_history(
                     id=session_key,
                     annotation=str,
                     name="Session",
-                    description="Which session of the memory this call belongs to.",
+                    description="The memory's session for this call.",
                     default="",
                     is_shared=True,
                 )
@@ -134,7 +134,7 @@ def with_tiered_history(
 
 
 class RunnableWithTieredHistory(RunnableWithMessageHistory):
-    """LangChain's class, taking any input that `said` does and keeping every answer, not only texts and messages."""
+    """LangChain's class, but it takes any input that `said` takes, and keeps answers of any type."""
 
     def _get_input_messages(self, input_val: Any) -> list[BaseMessage]:  # noqa: ANN401 - whatever the runnable takes
         value = input_val
@@ -157,7 +157,7 @@ class RunnableWithTieredHistory(RunnableWithMessageHistory):
 
 
 class _OneTurn(RunnableBindingBase[Any, Any]):
-    """Sees a turn end: one that is broken off is closed by us, for LangChain tells nobody."""
+    """Sees a turn end. We close an interrupted turn, because LangChain does not report it."""
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as the base class has it
         try:
@@ -211,19 +211,19 @@ def _joined(so_far: Any, chunk: Any) -> Any:  # noqa: ANN401 - whatever a runnab
 
 
 class TurnHistory(TieredChatMessageHistory):
-    """The history of one turn, as `with_tiered_history` uses it: what is said is written first, and stays written.
+    """The history of one turn for `with_tiered_history`. It writes the user's words first, and they stay.
 
-    `RunnableWithMessageHistory` is shown an empty history, before the run and after it, so that nothing in it depends
-    on how long a view is; the view itself is put in by `begin`.
+    `RunnableWithMessageHistory` sees an empty history before and after the run, so nothing in it depends on the length
+    of a view. `begin` inserts the view itself.
     """
 
     _spoken: tuple[str, ...] = ()
-    """Digests of what the user said, once it is written."""
+    """Digests of the user's words, once they are written."""
     _over = False
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override] # as above
-        """Empty: `begin` gives the view."""
+        """Empty, because `begin` returns the view."""
         return []
 
     async def aget_messages(self) -> list[BaseMessage]:
@@ -231,7 +231,7 @@ class TurnHistory(TieredChatMessageHistory):
         return []
 
     def begin(self, spoken: object) -> Flow[tuple[list[BaseMessage], list[BaseMessage]]]:
-        """Write what the user said; gives the view before it, and then the view with it."""
+        """Write the user's words. Returns the view before them, and then the view with them."""
         ours = with_ids(their_own(said(spoken)))
         try:
             ours = self.session.core.add_turn(ours)
@@ -246,7 +246,7 @@ class TurnHistory(TieredChatMessageHistory):
         return [one for one in view if one.id is None or one.id not in said_ids], whole
 
     def break_off(self, error: BaseException, partial: object) -> None:
-        """Write what had come of the answer, marked as broken off."""
+        """Write the part of the answer that arrived, marked as interrupted."""
         self._over = True
         text = text_so_far(partial)
         stump = [AIMessage(text, response_metadata={"interrupted": type(error).__name__})] if text.strip() else []
@@ -258,21 +258,21 @@ class TurnHistory(TieredChatMessageHistory):
             return
         self._memory.core.report(
             EventName.TURN_INTERRUPTED,
-            f"an answer was broken off by {type(error).__name__}; what the user said is kept",
+            f"an answer was interrupted by {type(error).__name__}; the user's message is kept",
             session_id=self.session.session_id,
             error=type(error).__name__,
         )
 
     async def abreak_off(self, error: BaseException, partial: object) -> None:
-        """See `break_off`. Once begun it is finished, in a thread: who was cancelled may be cancelled again meanwhile.
+        """See `break_off`. It runs to its end in a thread, because a cancelled task may be cancelled again meanwhile.
 
-        The end of an `asyncio.run` cancels even those tasks that close the generators which nobody has closed.
+        The end of `asyncio.run` even cancels the tasks that close generators left open.
         """
         write = functools.partial(copy_context().run, self.break_off, error, partial)
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, write))
 
     def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """What the run added to the words that it began with; nothing, where it was broken off before it told us."""
+        """What the run added to its initial words. Nothing if it was interrupted before it reported."""
         if self._over:
             return []
         found = super()._new_among(messages)

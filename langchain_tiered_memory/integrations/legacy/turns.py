@@ -1,4 +1,4 @@
-"""What people and chains say, read as messages: strings, messages, lists of them, and outputs of any shape."""
+"""Reads what people and chains say as messages: strings, messages, lists of them, and outputs of any shape."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _USUAL = {
     "input": ("input", "question", "query", "human_input", "user_input", "message", "messages", "text"),
     "output": ("output", "answer", "response", "result", "output_text", "text", "messages"),
 }
-"""Keys that chains use for what the user said and for the answer, in the order of preference."""
+"""Keys that chains use for the user's words and for the answer, in order of preference."""
 _MESSAGE_TYPES = frozenset(
     {"human", "user", "ai", "assistant", "system", "developer", "tool", "function", "AIMessageChunk"}
 )
-"""How LangChain and OpenAI call the kinds of messages, where they are dicts or pairs."""
+"""LangChain's and OpenAI's names for kinds of messages, in dicts or pairs."""
 
 
 def said(value: object) -> list[BaseMessage]:
-    """The messages of a user's input: a string is theirs; a message, a prompt value and a list stand for themselves.
+    """The messages of a user's input. A string becomes the user's message. Messages, prompt values and lists stay.
 
     Content blocks, such as a text and its image, make one message.
     """
@@ -47,23 +47,23 @@ def said(value: object) -> list[BaseMessage]:
 
 
 def can_be_said(value: object) -> bool:
-    """Whether `value` is what people say: a string, a message, content blocks, or a list that holds messages alone."""
+    """Whether `value` can be said: a string, a message, content blocks, or a list of messages only."""
     if isinstance(value, list | tuple):
         return bool(value) and (_are_blocks(value) or all(_is_a_message(one) for one in value))
     return isinstance(value, str | BaseMessage | PromptValue)
 
 
 def said_or_told(value: object) -> list[BaseMessage]:
-    """As `said`; what nobody can say, such as a number or a dict, is the text of a message: JSON, else `str` of it."""
+    """As `said`. Other values, such as a number or a dict, become the text of a message: as JSON, else as `str`."""
     if can_be_said(value) or isinstance(value, list | tuple):
         return said(value)
     return [HumanMessage(_told(value))]
 
 
 def answered(value: object) -> list[BaseMessage]:
-    """The messages of a chain's output: whatever is neither a text nor a message is kept as JSON, else as `str` of it.
+    """The messages of a chain's output. What is neither text nor message is kept as JSON, else as `str`.
 
-    Content blocks, as agents of some providers give them, make one message.
+    Content blocks, which agents of some providers return, make one message.
     """
     if isinstance(value, BaseMessage):
         return [value]
@@ -78,7 +78,7 @@ def answered(value: object) -> list[BaseMessage]:
 
 
 def their_own(messages: Iterable[object]) -> list[BaseMessage]:
-    """`messages` without those that this package wrote into a context, and with each chunk as its whole message."""
+    """`messages` without those that this package wrote into a context. Chunks become whole messages."""
     found = []
     for one in messages:
         message = coerce(one)
@@ -89,28 +89,28 @@ def their_own(messages: Iterable[object]) -> list[BaseMessage]:
 
 
 def part_of(message: BaseMessage) -> str | None:
-    """Which part of a context a message of ours is, such as `history` or `recall`; `None` for everybody else's."""
+    """The part of a context that a message of ours is, such as `history` or `recall`. `None` for others' messages."""
     mark = message.additional_kwargs.get(MARK)
     return str(mark.get("part")) if isinstance(mark, Mapping) else None
 
 
 def with_ids(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """`messages`, each with an id: its own, or a new one."""
+    """`messages`, each with its own id or a new one."""
     return [one if one.id else one.model_copy(update={"id": uuid.uuid4().hex}) for one in messages]
 
 
 def identity(messages: Iterable[BaseMessage]) -> tuple[str, ...]:
-    """What `messages` say, whatever their ids: equal for the same words said again."""
+    """The words of `messages` without their ids. Equal if the same words are said again."""
     return tuple(encode(one).digest for one in messages)
 
 
 def asked_in(messages: Sequence[BaseMessage]) -> str:
-    """The text of the last message of a user among `messages`; empty where there is none."""
+    """The text of the last user message among `messages`. Empty if there is none."""
     return next((str(one.text) for one in reversed(messages) if isinstance(one, HumanMessage)), "")
 
 
 def chosen_key(what: Literal["input", "output"], key: str | None, given: Mapping[str, Any]) -> str:
-    """The key of a chain's input or output that counts: `key`, if it is set; else the one that can be meant."""
+    """The key of a chain's input or output that counts: `key` if it is set, else the only possible one."""
     names = ", ".join(map(repr, given)) or "none"
     if key is not None:
         if key in given:
@@ -129,12 +129,12 @@ def chosen_key(what: Literal["input", "output"], key: str | None, given: Mapping
 
 
 def usual_keys(what: Literal["input", "output"], given: Mapping[str, Any]) -> list[str]:
-    """Those keys of `given` that chains use for what the user said, or for the answer; the likeliest first."""
+    """The keys of `given` that chains use for the user's words or for the answer, the likeliest first."""
     return [one for one in _USUAL[what] if one in given]
 
 
 def text_so_far(partial: object) -> str:
-    """What of an answer had arrived when it was broken off; empty where that is no text."""
+    """The part of an answer that had arrived when it was interrupted. Empty if that is not text."""
     if isinstance(partial, BaseMessage):
         return str(partial.text)
     if isinstance(partial, str):
@@ -146,7 +146,7 @@ def text_so_far(partial: object) -> str:
 
 
 def _are_blocks(value: object) -> TypeGuard[Sequence[Any]]:
-    """Whether `value` lists content blocks: dicts with a type that are no messages, and perhaps texts between them."""
+    """Whether `value` is a list of content blocks: dicts with a type that are not messages, and perhaps texts."""
     if not isinstance(value, list | tuple) or not any(isinstance(one, Mapping) for one in value):
         return False
     return all(
@@ -159,7 +159,7 @@ def _blocks(value: Iterable[Any]) -> list[str | dict[Any, Any]]:
 
 
 def _is_a_message(value: object) -> bool:
-    """Whether `value` is a message, or a dict or a pair that stands for one."""
+    """Whether `value` is a message, or a dict or pair that represents one."""
     if isinstance(value, Mapping):
         return "role" in value or ("content" in value and value.get("type") in _MESSAGE_TYPES)
     if isinstance(value, tuple):
