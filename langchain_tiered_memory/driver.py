@@ -92,7 +92,7 @@ def call_model(
     """
     answer: object = yield ModelCall(model, messages, config, options, deadline_seconds)
     if not isinstance(answer, BaseMessage):
-        msg = f"it answers with a {type(answer).__name__}: pass the model without the part that parses its answer"
+        msg = f"it returns a {type(answer).__name__}: pass the model without its output parser"
         raise TypeError(msg)
     return answer
 

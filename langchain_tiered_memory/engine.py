@@ -288,7 +288,7 @@ class SessionEngine:
             return
         ref = self.ref
         if ref is not None and ref.user is not None and ref.user != self.user:
-            msg = f"the session {self.session_id!r} is not one of user {self.user!r}: open it for its owner"
+            msg = f"the session {self.session_id!r} does not belong to user {self.user!r}: open it for its owner"
             raise MixedOwnersError(msg)
 
     @property

@@ -63,7 +63,7 @@ class CondensationPlugin(Protocol):
 
 @runtime_checkable
 class ValidatingPlugin(CondensationPlugin, Protocol):
-    """A plugin that validates its own summaries, besides the validators that see all summaries."""
+    """A plugin that validates its own summaries, in addition to the validators that see all summaries."""
 
     def validate(self, job: CondenseJob, text: str) -> Verdict:
         """Judge whether `text` may stand for the sources of `job`. It is already cut to size and repaired."""
@@ -206,7 +206,7 @@ class SectionText:
 
 @runtime_checkable
 class ContextSection(Protocol):
-    """A part of a context besides the built-in ones. With the name of a built-in section, it replaces that one."""
+    """A part of a context, added to the built-in ones. With the name of a built-in section, it replaces that one."""
 
     @property
     def name(self) -> str:

@@ -1,1 +1,1 @@
-"""What the sessions of one user say together: search, facts that hold for the user, and both in a context."""
+"""Across the sessions of one user: search, facts that hold for the user, and both in a context."""

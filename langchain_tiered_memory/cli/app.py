@@ -149,7 +149,7 @@ def run(arguments: list[str]) -> int:
             raise
         code = _mistaken(error, str(explain()))
     if code == EXIT_INTERRUPTED:
-        return _failed("stopped; what was stored before is safe", EXIT_INTERRUPTED)
+        return _failed("stopped; everything stored before is safe", EXIT_INTERRUPTED)
     return code if isinstance(code, int) else 0
 
 

@@ -1,1 +1,1 @@
-"""The context of one model call, put together and accounted for."""
+"""Assembles and accounts for the context of one model call."""

@@ -101,7 +101,7 @@ def preview(runtime: Runtime, session_id: str, request: Request) -> Flow[ViewDif
         msg = f"the session {session_id!r} has no message yet: there is nothing to condense"
         raise NotFoundError(msg)
     if request.view in ("recall", "minimal"):
-        msg = f"the view {request.view!r} is made anew for each request: it is never condensed"
+        msg = f"the view {request.view!r} is rebuilt for each request: it is never condensed"
         raise InvalidInputError(msg)
     packing = yield from proposed(replace(inputs, forced=True))
     before = packing.before.plan if packing.before is not None else None

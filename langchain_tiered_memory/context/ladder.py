@@ -52,7 +52,7 @@ def proposed(given: Inputs) -> Flow[Packing]:
     plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
     unreadable = stored.plan is not None and plan is None
     if unreadable and runtime.view_cache.first_time(("plan_unreadable", ref.key, given.name)):
-        what = "the plan of a view is damaged, or of another version: it is made anew"
+        what = "the plan of a view is damaged, or of another version: it is rebuilt"
         runtime.report(EventName.DAMAGED_ROW, what, session_id=ref.session_id, table="ltm_plans", column="payload")
     inputs = given.at(plan.ratio) if plan is not None else given
     start = render_view(inputs, plan or ViewPlan(border=0, tail_from=1, ratio=inputs.ratio))
@@ -181,7 +181,7 @@ def packed(packing: Packing, *, checkpoint_id: str | None) -> Packing:
     return required_cut(packing) or essentials_shown(packing) or recovered(packing, checkpoint_id=checkpoint_id)
 
 
-_NOTHING = "nothing but what must stay is there to condense"
+_NOTHING = "everything there must stay, so there is nothing to condense"
 
 
 def _with_summaries(packing: Packing) -> Flow[Packing]:
@@ -218,7 +218,7 @@ def _if_it_frees(packing: Packing, found: RenderedView) -> Packing:
         if does_not_pay(packing, found):
             return packing
         if freed <= 0:
-            return packing.failed(FailureReason.CONTEXT_GREW, "what would stand there is not smaller")
+            return packing.failed(FailureReason.CONTEXT_GREW, "the condensed view would not be smaller")
         if freed < least and packing.fits and packing.need.why != PREVIEWED:
             return packing.failed(FailureReason.CONDENSED_RECENTLY, f"it would free only {freed:,} tokens")
     left = _what_left(start, found) if complete else ()
@@ -314,4 +314,4 @@ def _reason(packing: Packing) -> tuple[FailureReason, str]:
         return (FailureReason.CONDENSED_RECENTLY if plan.border else FailureReason.TOO_FEW_MESSAGES), told
     if blocking is not None and blocking.reason:
         return FailureReason(blocking.reason), blocking.error or "its last attempt failed"
-    return FailureReason.NOT_READY, "summaries are being made; the next request takes them up"
+    return FailureReason.NOT_READY, "summaries are being written; the next request uses them"

@@ -234,7 +234,7 @@ def _row(connection: Connection, ref: SessionRef, outcome_id: str) -> RowMapping
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
         msg = (
-            f"the session {ref.session_id!r} has no outcome {outcome_id!r}: it never was, or newer ones took its place"
+            f"the session {ref.session_id!r} has no outcome {outcome_id!r}: it never existed, or newer ones replaced it"
         )
         raise NotFoundError(msg)
     return row

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 REASONS: dict[ModeName, str] = {
-    "recall": "the view asked for is `recall`",
-    "minimal": "the view asked for is `minimal`",
-    "asked": "the caller names what is looked up (`query`)",
+    "recall": "the requested view is `recall`",
+    "minimal": "the requested view is `minimal`",
+    "asked": "the caller passes a `query`",
     "files": "the agent works on files",
     "loop": "the agent is in a tool loop",
     "question": "the user's last message asks for something older",
-    "talk": "the conversation goes on",
+    "talk": "the conversation continues",
 }
 """In the order in which the first that holds names the mode."""
 
@@ -80,17 +80,17 @@ def _of(names: Sequence[ModeName], *, looks_up: bool, shows_parts: bool) -> Mode
 LEAVES_FOR_REQUIRED = ("parts", "files", "facts", "history")
 """What leaves a view, one after the other, where the messages that must be shown cannot even be read beside it."""
 LADDER: tuple[tuple[str, str], ...] = (
-    ("recall", "what was recalled for earlier questions leaves, the newest first"),
-    ("recent", "tool outputs are masked, then summaries take the place of messages"),
+    ("recall", "quotes recalled for earlier questions leave, the newest first"),
+    ("recent", "tool outputs are masked, then summaries replace messages"),
     ("parts", "parts of files leave"),
     ("recent", "messages leave without a summary: the least important, or the oldest"),
     (
         "facts",
-        "facts and summaries are told more briefly, down to their rooms beside a query",
+        "facts and summaries get shorter, down to their room beside a query",
     ),
-    ("recent", "the longest messages that must be shown are cut head and tail"),
+    ("recent", "the longest required messages are cut to head and tail"),
     ("files", "the list of files leaves, then the facts, then the summaries"),
-    ("recent", "the essentials alone are shown, or an error says what takes the room"),
+    ("recent", "only the essentials are shown, or an error says what takes the room"),
 )
 """What gives way where not all fits, first to last: the section, and what happens to it."""
 _WAYS = {section: step for step, (section, _) in reversed(list(enumerate(LADDER, 1)))}
@@ -219,18 +219,18 @@ def table(settings: Settings, *, filled: int) -> dict[str, dict[ModeName, Policy
         return PolicyRow(section=section, share=share, of=of, gives_way=_WAYS.get(section, 0), about=about, **bounds)
 
     def summaries(share: float) -> PolicyRow:
-        return row("history", share, "summaries of what is older")
+        return row("history", share, "summaries of older messages")
 
     def facts(share: float) -> PolicyRow:
-        return row("facts", share, "what is older stated and still holds")
+        return row("facts", share, "facts from older messages that still hold")
 
     def recent(share: float, most: int | None = None) -> PolicyRow:
-        return row("recent", share, "messages that a condensation leaves; they grow into what is free", most=most)
+        return row("recent", share, "messages that a condensation leaves; they grow into free room", most=most)
 
     def recall(share: float, about: str, *, of: Share = "the rest") -> PolicyRow:
         return row("recall", share, about, of=of, stands="request")
 
-    in_any = "quotes that answer what is asked"
+    in_any = "quotes that answer the question"
     beside = summaries(min(told.cover_share, numbers.cover_beside_share))
     return {
         "system": {"talk": row("system", 1.0, "system prompt and tool schemas")},
@@ -250,12 +250,12 @@ def table(settings: Settings, *, filled: int) -> dict[str, dict[ModeName, Policy
             "talk": row(
                 "parts",
                 numbers.filled_share,
-                "parts of files, with all that stands before them and beside the list",
+                "parts of files, with everything before them and beside the list",
                 of="the view",
                 least=filled_at_least(settings, filled),
             )
         },
-        "files": {"talk": row("files", files.share if files.enabled else 0.0, "files that nothing shown names")},
+        "files": {"talk": row("files", files.share if files.enabled else 0.0, "files that no other section names")},
         "recent": {
             "talk": recent(numbers.recent_most_share, told.keep_recent_tokens),
             "files": recent(numbers.working_share),
@@ -265,14 +265,14 @@ def table(settings: Settings, *, filled: int) -> dict[str, dict[ModeName, Policy
         "recall": {
             "recall": recall(1.0, in_any),
             "minimal": recall(numbers.minimal_recall_share, in_any, of="the budget"),
-            "asked": recall(told.recall_share, f"{in_any}, and all that is free besides"),
+            "asked": recall(told.recall_share, f"{in_any}, and all other free room"),
             "files": recall(
-                min(numbers.recall_at_work_share, told.recall_share), f"{in_any}; what answers it in any case"
+                min(numbers.recall_at_work_share, told.recall_share), f"{in_any}; what really answers it, in any case"
             ),
             "question": recall(
-                min(told.recall_share, told.talk_recall_share), f"{in_any}; up to twice that where much matches"
+                min(told.recall_share, told.talk_recall_share), f"{in_any}; up to twice that if much matches"
             ),
-            "talk": recall(min(numbers.small_share, told.recall_share), "what answers what was said"),
+            "talk": recall(min(numbers.small_share, told.recall_share), "quotes that answer the last message"),
         },
     }
 

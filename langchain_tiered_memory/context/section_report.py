@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _REASONS: dict[GapReason, str] = {
-    "of_branch": "condensed together with messages of another branch",
+    "of_branch": "condensed with messages of another branch",
     "slid": "left out by the sliding window",
     "pruned": "pruned: least important for the task at hand",
 }
@@ -39,7 +39,7 @@ _CUT = "too large: shown head and tail"
 
 COMPACTED = "compacted by the provider"
 """Why nothing of ours tells of what is before a provider's own compaction."""
-POINTED = "its text stands there"
+POINTED = "its text is shown there"
 """Ends the reason of a result in whose place a view has a pointer."""
 
 
@@ -88,11 +88,11 @@ def not_shown(packing: Packing) -> tuple[LeftOut, ...]:
         standing = {one for piece in packing.pieces for one in piece.summary_ids}
         tokens = {node.id: node.tokens for node in nodes_of(plan.items)}
         untold = [one for one in summary_ids_of(plan.items) if one not in standing]
-        beside, gone = "no room beside what must be shown", packing.rendered.tail
+        beside, gone = "no room beside required messages", packing.rendered.tail
         left += [LeftOut(what=one, reason=beside, tokens=tokens.get(one, 0)) for one in untold]
         left += [LeftOut(what=e.id, reason="not essential", tokens=e.tokens) for e in gone if e.seq not in shown]
     if inputs.required.has_other_tracks and not inputs.request.alone:
-        left.append(LeftOut(what="other tracks", reason="what no summary of this view stands for yet"))
+        left.append(LeftOut(what="other tracks", reason="messages without a summary in this view yet"))
     return tuple(left)
 
 
@@ -123,7 +123,7 @@ def account(
         "recall": list(recalled_left_out),
         "pinned": [
             *untold("pinned", _CUT, lambda piece: piece.passages),
-            *untold("pinned", "no room in the share of what is pinned", lambda piece: piece.left_out),
+            *untold("pinned", "no room in the share of pinned messages", lambda piece: piece.left_out),
         ],
         "recent": [
             *untold("recent", _CUT, lambda piece: piece.passages),

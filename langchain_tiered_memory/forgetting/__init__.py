@@ -1,1 +1,1 @@
-"""The one way to remove: rows, summaries above them, vectors, bytes, threads; with a receipt."""
+"""The only way to remove: rows, summaries above them, vectors, bytes and threads, with a receipt."""

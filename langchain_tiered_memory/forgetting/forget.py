@@ -169,9 +169,9 @@ def unfinished_removals(runtime: Runtime) -> list[Problem]:
             kind="unfinished_removal",
             what=f"removal {one.key}",
             detail=(
-                f"{len(one.targets)} sessions still have what was to be forgotten; doctor() removes it"
+                f"{len(one.targets)} sessions still have messages that were to be forgotten; doctor() removes them"
                 if one.targets
-                else "traces of what was forgotten may still stand in files; doctor() tries again to erase them"
+                else "traces of forgotten text may remain in files; doctor() tries again to erase them"
             ),
         )
         for one in runtime.store.removal.begun()
@@ -245,14 +245,14 @@ def _without_vectors(runtime: Runtime) -> tuple[int, tuple[str, ...], bool]:
             vectors = drop_forgotten(runtime, index)
             return vectors, index.compact(), False
     except EmbedderMismatchError as error:
-        return 0, (f"Chroma: the vectors of what was forgotten, in an index of another embedder ({error})",), False
+        return 0, (f"Chroma: the vectors of forgotten text, in an index of another embedder ({error})",), False
     except IndexUnavailableError as error:
-        remains = f"Chroma: the vectors of what was forgotten, until it can be reached again ({error})"
+        remains = f"Chroma: the vectors of forgotten text, until Chroma can be reached again ({error})"
         return vectors, (remains,), True
     known = runtime.store.vector_queue.embedder()
     if known is None:
         return 0, (), False
-    return 0, (f"Chroma: the vectors of what was forgotten, for this memory was opened without {known}",), False
+    return 0, (f"Chroma: the vectors of forgotten text, because this memory was opened without {known}",), False
 
 
 def _refuse_what_is_no_store(store: object, namespaces: Sequence[Sequence[str]]) -> None:
@@ -307,8 +307,8 @@ def _refuse_what_is_no_checkpointer(saver: object) -> None:
     """Refuse what cannot delete a thread, before anything is removed."""
     if saver is not None and not callable(getattr(saver, "delete_thread", None)):
         msg = (
-            f"a {type(saver).__name__} is not a LangGraph checkpointer that can delete a thread: hand in the one that "
-            "the graph was compiled with"
+            f"a {type(saver).__name__} is not a LangGraph checkpointer that can delete a thread: pass the one that the "
+            "graph was compiled with"
         )
         raise InvalidInputError(msg)
 
@@ -327,7 +327,7 @@ def _left_in_threads(found: Mapping[str, str | None], *, whole: bool) -> tuple[s
     remedy = (
         "forget with checkpointer=... deletes a thread there too"
         if whole
-        else "take them out of the state with RemoveMessage; its earlier checkpoints go with the thread alone"
+        else "remove them from the state with RemoveMessage; its earlier checkpoints go only with the whole thread"
     )
     return tuple(
         f"LangGraph's checkpointer ({name}): the messages in {_threads(ids)}; {remedy}" for name, ids in by_name.items()

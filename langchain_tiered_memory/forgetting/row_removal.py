@@ -225,7 +225,7 @@ class Removal(Room):
                 skipped = vacuum(connection, tables)
             left = ("PostgreSQL: dead rows in data files until they are overwritten, the log, replicas and backups",)
             if skipped:
-                until = "until the next VACUUM, for somebody else has them locked"
+                until = "until the next VACUUM, because somebody else has locked them"
                 return (f"PostgreSQL: dead rows of {', '.join(skipped)} {until}", *left)
             return left
         with self.database.write() as connection:
@@ -235,9 +235,11 @@ class Removal(Room):
         try:
             busy = self.database.vacuum()
         except StorageError as error:
-            return (f"SQLite: free pages of {files}, for somebody else holds the file ({error})",)
+            return (f"SQLite: free pages of {files}, because somebody else holds the file ({error})",)
         if busy:
-            return (f"SQLite: {files}, as they were before, for another process or connection reads the database",)
+            return (
+                f"SQLite: {files} with their old content, because another process or connection reads the database",
+            )
         return ()
 
 

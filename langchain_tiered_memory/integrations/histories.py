@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 else:  # LangGraph may not be installed
     Checkpointer = Annotated[Any, Such("a checkpointer of LangGraph", lambda given: hasattr(given, "get_tuple"))]
 History: TypeAlias = Annotated[
-    BaseChatMessageHistory | Iterable[Any], Such("a chat history, or a list of messages: put one alone in a list")
+    BaseChatMessageHistory | Iterable[Any], Such("a chat history, or a list of messages: put a single one in a list")
 ]
 
 _Arrived: TypeAlias = tuple[BaseMessage, "dt.datetime | None"]

@@ -208,7 +208,7 @@ def _unit(vector: Sequence[float]) -> Any:  # noqa: ANN401 - numpy is loaded laz
     numpy = importlib.import_module("numpy")
     made = numpy.asarray(vector, dtype=numpy.float32)
     if made.ndim != 1 or not numpy.isfinite(made).all():
-        msg = "the embedder gave what is no list of finite numbers; check its model"
+        msg = "the embedder did not return a list of finite numbers; check its model"
         raise IndexUnavailableError(msg)
     return made / max(float(numpy.linalg.norm(made)), 1e-12)
 
@@ -252,7 +252,7 @@ def _compares(value: Any, how: str, other: Any) -> bool:  # noqa: ANN401 - any J
     if how == "$ne":
         return bool(value != other)
     if how not in _ORDERS:
-        msg = f"a filter has the operator {how!r}: use one of $eq, $ne, {', '.join(_ORDERS)}"
+        msg = f"a filter has the unknown operator {how!r}: use one of $eq, $ne, {', '.join(_ORDERS)}"
         raise InvalidInputError(msg)
     for kind in (float, str):  # what no order is known for is not meant
         try:

@@ -102,7 +102,7 @@ def as_json(draft: ItemDraft) -> str:
     try:
         return json.dumps(draft.value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        msg = f"the item {draft.name!r} cannot be stored, for its value is no JSON ({error}): give it plain values"
+        msg = f"the item {draft.name!r} cannot be stored, because its value is not JSON ({error}): give it plain values"
         raise InvalidInputError(msg) from error
 
 

@@ -1,1 +1,1 @@
-"""What is derived is checked and mended, and what is due is done: `verify`, `doctor`, the background worker."""
+"""Checks and repairs what is derived, and does what is due: `verify`, `doctor`, the background worker."""

@@ -58,18 +58,18 @@ def of_facts(known: Known) -> Iterator[Fault]:
         if owner in owners and all((owner, seq) in under for seq in said_in):
             owned.append(fact)
         else:
-            detail = "there is no summary of the messages that it is said to be from"
+            detail = "there is no summary of its stated messages"
             yield known.fault("orphan_fact", f"fact {row['id']}", detail, mend(schema.facts, row, None))
     right_of = standing(owned)
     for fact in owned:
         right = dict(zip(("status", "superseded_by"), right_of[fact.id], strict=True))
         row = {"session_key": known.session["key"], "id": fact.id}
         row |= {"status": fact.status, "superseded_by": fact.superseded_by}
-        why = "is not what follows from the other facts"
+        why = "does not follow from the other facts"
         yield from known.differing(schema.facts, row, right, kind="wrong_standing", what=f"fact {fact.id}", why=why)
     for row in summaries:
         if row["facts_read"] > READER_VERSION:
-            detail = f"its facts are said to have been read by version {row['facts_read']} of the reader"
+            detail = f"its facts claim to be read by version {row['facts_read']} of the reader"
             yield known.fault("wrong_reading", row["id"], detail, mend(schema.summaries, row, {"facts_read": 0}))
 
 
@@ -92,7 +92,7 @@ def of_the_run(known: Known) -> Iterator[Fault]:
             "last_seq": min(task["last_seq"], last) if has_ended else None,
         }
 
-    why = "is not what its name, its end and the session's messages say"
+    why = "does not match its name, its end and the session's messages"
     yield from known.compared(schema.tasks, of_task, kind="wrong_task", name="task_id", why=why)
     mine = and_(schema.checkpoints.c.session_key == known.session["key"], schema.checkpoints.c.alone.is_(False))
     newest = select(schema.checkpoints.c.at, schema.checkpoints.c.last_seq).where(mine)
@@ -104,7 +104,7 @@ def of_the_run(known: Known) -> Iterator[Fault]:
     def of_run(run: Columns) -> dict[str, Any]:
         return told | {"finished_tasks": max(most, run["finished_tasks"])}
 
-    why = "is not what its tasks and checkpoints say"
+    why = "does not match its tasks and checkpoints"
     yield from known.compared(schema.runs, of_run, kind="wrong_run", name="session_key", why=why)
 
 
@@ -125,7 +125,7 @@ def of_checkpoints(known: Known) -> Iterator[Fault]:
             back = mend(checkpoints, row, {"session_key": key}) if key is not None else None
             yield known.fault("foreign_checkpoint", row["id"], "it was made of another session", back)
         yield from known.differing(
-            checkpoints, row, told, kind="wrong_checkpoint", what=row["id"], why="is not what its contents say"
+            checkpoints, row, told, kind="wrong_checkpoint", what=row["id"], why="does not match its contents"
         )
 
 
@@ -141,7 +141,7 @@ def of_outcomes(known: Known) -> Iterator[Fault]:
         lost = {name: None for name, plan in plans.items() if border_in(plan) is None}
         return {"id": told.id, "kind": told.kind.value, "at": told.at, "last_seq": told.last_seq} | lost
 
-    why = "is not what its contents say, or cannot be read"
+    why = "does not match its contents, or cannot be read"
     yield from known.compared(schema.outcomes, right_of, kind="wrong_outcome", name="id", why=why)
 
 
@@ -153,11 +153,11 @@ def of_files(known: Known) -> Iterator[Fault]:
     for message in known.rows(schema.entries, "text", sound=False) if touched else ():
         for row in touched.pop(message["seq"], ()):
             if not (any(damage_in(schema.entries, message)) or _is_touched(row, message)):
-                detail = "its path, track or time is not what its message says, or that neither calls nor finds"
+                detail = "its path, track or time does not match its message, or no call or result of it names it"
                 what = f"{row['seq']}/{unpacked(row['path'])}"
                 yield known.fault("wrong_file_access", what, detail, mend(schema.files, row, None))
     for seq, rows in touched.items():
-        detail = "files are noted that a message touched which is gone"
+        detail = "files are listed for a message that is gone"
         yield known.fault("orphan_file_access", seq, detail, tuple(mend(schema.files, row, None) for row in rows))
 
 
@@ -179,7 +179,7 @@ def of_kept_files(known: Known) -> Iterator[Fault]:
     def of_dictionary(row: Columns) -> dict[str, Any] | None:
         return {} if checksum_of(bytes(row["payload"])) == row["digest"] else None
 
-    why = "is not what its checksum says"
+    why = "does not match its checksum"
     dictionaries = schema.file_dictionaries
     yield from known.compared(dictionaries, of_dictionary, kind="damaged_dictionary", name="number", why=why)
     sizes: dict[str, int] = {}

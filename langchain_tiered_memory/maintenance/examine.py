@@ -148,7 +148,7 @@ def _examine_summaries(
             rows = runtime.store.inspection.passages_of(ref, summary_ids=[summary.id])
             drafts = passage_drafts(summary.text)
             if rows != index_rows(ref, summary, drafts):
-                found.append(("wrong_index_rows", "its passages are not what its text gives, or not in its place"))
+                found.append(("wrong_index_rows", "its passages do not match its text or its place"))
             tokens = runtime.counter.count_text(summary.text)
             if tokens != summary.tokens and row["counter"] == counter_mark(runtime.counter.fingerprint):
                 found.append(("wrong_count", f"{summary.tokens} tokens stored, {tokens} counted"))
@@ -216,7 +216,7 @@ def _fact_faults(runtime: Runtime, ref: SessionRef, summaries: Iterable[Summary]
                 for fact in kept[summary.id]
             )
             if not is_right:
-                detail, what = "its facts are not what its messages state", f"{ref.session_id}/{summary.id}"
+                detail, what = "its facts do not match its messages", f"{ref.session_id}/{summary.id}"
                 remedy = partial(runtime.store.facts.unsettle, ref, [summary.id])
                 found.append(fault("wrong_facts", what, detail, remedy, about=summary.id))
     return found
@@ -225,7 +225,7 @@ def _fact_faults(runtime: Runtime, ref: SessionRef, summaries: Iterable[Summary]
 def note_of_unread(runtime: Runtime, refs: Iterable[SessionRef]) -> tuple[str, ...]:
     """Summaries that wait to be read: no fault, for the worker reads them."""
     count = sum(runtime.store.facts.unread_count(ref) for ref in refs)
-    return (f"the facts of {count} summaries are yet to be read: flush() or doctor() reads them",) if count else ()
+    return (f"the facts of {count} summaries are not read yet: flush() or doctor() reads them",) if count else ()
 
 
 def _own(fact: Fact) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class Inspection(Room):
                 for one in changes:
                     connection.execute(one)
         except StorageError as error:  # another row has that key already
-            self.database.damage.note(DamagedRowError("a row", "", "key", f"cannot be mended: {error}"))
+            self.database.damage.note(DamagedRowError("a row", "", "key", f"cannot be repaired: {error}"))
 
     def seal(self, ref: SessionRef) -> None:
         """Seal the messages of a session that have no seal: those from before seals, and those that lost theirs."""

@@ -69,7 +69,7 @@ def of_messages(known: Known) -> Iterator[Fault]:
     for row in known.rows(entries, sound=False):
         what = unpacked(row["message_id"])
         if row["seal"] is not None and not fits(known.session["digest"], row):
-            detail = "its place, time, track, kind, task, id or digest is not what it was given"
+            detail = "its place, time, track, kind, task, id or digest is not the original one"
             values = _unsealed(known, row)
             yield known.fault("message_moved", what, detail, mend(entries, row, values) if values else None)
             continue  # which of its columns is to be believed is not known
@@ -90,7 +90,7 @@ def of_messages(known: Known) -> Iterator[Fault]:
             entries, row, kept, kind="wrong_revision", what=what, why="is not the number of those kept"
         )
     for seq in sorted(set(revised) - set(heads)):
-        yield known.fault("orphan_revision", seq, "a revision is kept of a message that is gone or cannot be read")
+        yield known.fault("orphan_revision", seq, "a revision exists of a message that is gone or cannot be read")
 
 
 def _of_revisions(known: Known) -> Iterator[Fault]:
@@ -99,11 +99,11 @@ def _of_revisions(known: Known) -> Iterator[Fault]:
     for row in known.rows(schema.revisions):
         numbers.setdefault(row["seq"], []).append(row["revision"])
         if _digest_or_none(row["payload"]) != row["digest"]:
-            detail = "a former wording is not what its digest says"
+            detail = "an earlier wording does not match its digest"
             yield known.fault("revision_changed", f"{row['seq']}/{row['revision']}", detail)
     for seq, found in numbers.items():
         if found != list(range(len(found))):
-            yield known.fault("wrong_revision", seq, f"its former wordings have the numbers {found}")
+            yield known.fault("wrong_revision", seq, f"its earlier wordings have the numbers {found}")
 
 
 def _unsealed(known: Known, row: dict[str, Any]) -> dict[str, Any] | None:
@@ -153,7 +153,7 @@ def _of_owner(row: RowMapping) -> Iterator[Fault]:
     namespace = namespace_of(row["namespace"])
     place = digest_of_place(owner, namespace, unpacked(row["name"]))
     if row["digest"] != place or kept(namespace) != row["namespace"]:
-        detail = "its owner, namespace and name are not those that it was put with"
+        detail = "its owner, namespace and name are not the original ones"
         yield fault("wrong_item", f"item {row['key']}", detail, None)
     elif row["owner_digest"] != right:
         detail = "it is not found by its owner"
@@ -164,12 +164,12 @@ def _of_expiry(row: RowMapping) -> Iterator[Fault]:
     given, expires = row["ttl_minutes"], row["expires_at"]
     if (given is None) != (expires is None) or (expires is not None and expires < row["created_at"]):
         right = expiry_of(given, row["updated_at"])
-        detail = "when it expires is not what its time to live says"
+        detail = "its expiry does not match its time to live"
         yield fault("wrong_expiry", f"item {row['key']}", detail, mend(items, row, {"expires_at": right}))
 
 
 def _of_vectors(row: RowMapping, parts: list[int]) -> Iterator[Fault]:
     if (row["embedder"] is None and parts) or parts != list(range(len(parts))):
-        detail = "it has vectors and is to be read, or some are missing: it is read again"
+        detail = "it has vectors but is marked unread, or some are missing: it is read again"
         anew = (mend(items, row, {"embedder": None}), change(item_vectors, {"item": row["key"]}, None))
         yield fault("wrong_item_vectors", f"item {row['key']}", detail, anew)

@@ -91,7 +91,7 @@ def of_vectors(connection: Connection, fingerprint: str | None) -> Iterator[Faul
         remedy = change(passages, {"id": one}, {"vector": None})
         yield fault("wrong_vector_mark", one, "no embedder of that name is known", remedy)
     for one in connection.scalars(select(removed.c.passage_id).join(passages, passages.c.id == removed.c.passage_id)):
-        detail = "its vector is noted for removal, and its passage is there"
+        detail = "its vector is marked for removal, but its passage exists"
         yield fault("wrong_removal", one, detail, change(removed, {"passage_id": one}, None))
 
 
@@ -110,10 +110,10 @@ def of_removals(connection: Connection) -> Iterator[Fault]:
     for one in connection.scalars(select(schema.removal_targets.c.removal).distinct()):
         if type(one) is not int or one < 1 or (one in finished and finished[one] is None):
             continue
-        detail = "what was to be forgotten is noted, and the removal is gone: it is begun again"
+        detail = "messages are marked to be forgotten, but their removal is gone: it is started again"
         remedy: Remedy = insert(removals).values(key=one, begun_at=0.0)
         if one in finished:
-            detail = "it is said to be finished, and is not"
+            detail = "it is marked as finished, but is not"
             remedy = change(removals, {"key": one}, {"finished_at": None})
         yield fault("wrong_removal", f"removal {one}", detail, remedy)
 
@@ -140,14 +140,14 @@ def of_tombstones(connection: Connection, secret: bytes) -> Iterator[Fault]:
         right = by_digest.get(digest)
         living.add(right)
         if row["forgotten"] != right:
-            detail = "the messages that were forgotten of it are noted under another number"
+            detail = "its forgotten messages are recorded under another number"
             yield fault("wrong_tombstones", session_id, detail, _reunited(kept, newest, row, right, digest))
         yield from _of_next_number(session_id, sessions, row, newest.get(right, 0))
     for key, one in kept.items():
         if key not in living:
             yield from _of_next_number(f"forgotten session {key}", forgotten_sessions, one, newest.get(key, 0))
     for key in sorted(set(newest) - set(kept) - known, key=str):
-        detail = "these messages were forgotten in a session of which nothing is known: they may come back"
+        detail = "these messages were forgotten in an unknown session: they may come back"
         yield fault("orphan_tombstones", f"ltm_forgotten/{key}", detail)
 
 

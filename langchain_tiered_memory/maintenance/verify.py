@@ -89,7 +89,7 @@ def _of_text_index(runtime: Runtime) -> list[Fault]:
     dropping = partial(inspection.drop_orphan_passages, orphans)
     found = [fault("orphan_index_row", one, "its owner is gone", dropping) for one in orphans]
     if damaged is None:
-        detail = "the full-text index does not hold what its rows say; rebuild_index() makes it anew"
+        detail = "the full-text index does not match its rows; rebuild_index() rebuilds it"
         return [*found, fault("damaged_text_index", "text index", detail, inspection.rebuild_text_index)]
     detail = "the full-text index and its row differ"
     return found + [fault("damaged_text_index", one, detail, inspection.rebuild_text_index) for one in damaged]
@@ -122,7 +122,7 @@ def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = 
     problems = dict.fromkeys(one.problem for part in _parts(runtime, counts, seen=seen) for one in part)
     passages = runtime.store.inspection.passage_count()
     pending = runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries)
-    by_another = f"made by another counter than {runtime.counter.fingerprint}: rebuild_index() counts them anew"
+    by_another = f"made by another counter than {runtime.counter.fingerprint}: rebuild_index() counts them again"
     return VerifyReport(
         sessions=len(sessions),
         entries=counts["entries"],
@@ -221,7 +221,7 @@ def _start_over(runtime: Runtime, index: ChromaIndex, why: str) -> bool:
         return False
     runtime.store.vector_queue.reset()
     runtime.report(
-        EventName.INDEX_DISCARDED, f"the vector index is made anew, for it could not be used ({why}): {became}"
+        EventName.INDEX_DISCARDED, f"the vector index is rebuilt, because it could not be used ({why}): {became}"
     )
     return True
 
@@ -238,8 +238,8 @@ def doctor(runtime: Runtime) -> DoctorReport:
     after = verify(runtime)
     left = (*after.problems, *_still_missing(runtime, after))
     open_files = (  # they are the user's: only named
-        f"{place} is {has}: others may read or write it; `chmod {wanted} {place}` keeps it to those whom "
-        "settings.file_mode names"
+        f"{place} is {has}: others may read or write it; `chmod {wanted} {place}` restricts it to those that "
+        "settings.file_mode allows"
         for place, has, wanted in runtime.store.database.open_to_others()
     )
     return DoctorReport(
@@ -260,7 +260,7 @@ def _still_missing(runtime: Runtime, after: VerifyReport) -> tuple[Problem, ...]
     pending = runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries)
     if not pending:
         return ()
-    detail = f"{pending} of {after.passages} passages have no vector, though an embedder is there"
+    detail = f"{pending} of {after.passages} passages have no vector, although there is an embedder"
     return (Problem(kind="vectors_missing", what="Chroma", detail=detail),)
 
 

@@ -1,1 +1,1 @@
-"""LangChain messages read, stored and shown: content blocks, the codec, groups of calls and results, file accesses."""
+"""Reads, stores and shows LangChain messages: content blocks, the codec, groups of calls and results, file accesses."""

@@ -88,7 +88,7 @@ def read_payload(payload: str) -> tuple[type[BaseMessage], dict[str, Any]]:
 
 
 def _unreadable(error: Exception) -> UnknownMessageError:
-    msg = f"a stored message cannot be read ({error}): verify() names it, and what else is damaged"
+    msg = f"a stored message cannot be read ({error}): verify() lists it and all other damage"
     return UnknownMessageError(msg)
 
 
@@ -105,15 +105,15 @@ def _check(given: dict[str, Any]) -> None:
         raise ValueError(msg)
     # A text has only characters, and may have millions of them.
     if isinstance(given["content"], list) and any(not isinstance(block, str | dict) for block in given["content"]):
-        msg = "its content has a block that is no block"
+        msg = "its content has a block that is not a block"
         raise ValueError(msg)
     for name in ("tool_calls", "invalid_tool_calls"):
         for call in given.get(name, ()):
             if not isinstance(call, dict) or not isinstance(call.get("id"), str | dict | None):
-                msg = f"its {name} has one that is no call"
+                msg = f"its {name} has an entry that is not a call"
                 raise ValueError(msg)  # noqa: TRY004 - one error for whatever damage did
             if name == "tool_calls" and not (isinstance(call["name"], str | dict) and isinstance(call["args"], dict)):
-                msg = "its tool_calls has one that is no call"
+                msg = "its tool_calls has an entry that is not a call"
                 raise ValueError(msg)
 
 
@@ -281,7 +281,7 @@ def coerce(value: object) -> BaseMessage:
     try:
         (message,) = convert_to_messages([value])  # type: ignore[list-item] # it answers for other types itself
     except (ValueError, NotImplementedError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        msg = f"this cannot be taken for a message: {_why_refused(error)}"
+        msg = f"this cannot be read as a message: {_why_refused(error)}"
         raise UnknownMessageError(msg) from error
     if invalid and isinstance(message, AIMessage):
         message = message.model_copy(update={"invalid_tool_calls": [*message.invalid_tool_calls, *invalid]})

@@ -63,7 +63,7 @@ def with_known_role(message: BaseMessage) -> tuple[list[BaseMessage], str | None
     if isinstance(message, ChatMessage) and role in {"user", "assistant", "system"}:
         cls = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}[role]
         known, _ = with_known_role(cls(**fields))
-        return known, f"was a chat message of the role {message.role!r}; it became a {cls.__name__}"
+        return known, f"was a chat message with the role {message.role!r}; it became a {cls.__name__}"
     if isinstance(message, ChatMessage | FunctionMessage):
         speaker = plain_name(message.role if isinstance(message, ChatMessage) else f"function {message.name}")
         quoted = quoted_as_data(message, f"message of the {speaker}")
@@ -289,9 +289,9 @@ class SentNames:
             sent = self._of(given)
         if sent == given:
             return message, None
-        became = f"it goes out as {sent!r}" if sent else "it goes out without"
+        became = f"it is sent as {sent!r}" if sent else "it is sent without"
         return message.model_copy(update={"name": sent}), (
-            f"had the name {given[:_MAX_CHARS]!r}, which not every provider takes; {became}"
+            f"had the name {given[:_MAX_CHARS]!r}, which not every provider accepts; {became}"
         )
 
     def _of(self, given: str) -> str | None:

@@ -178,7 +178,7 @@ def _matched(messages: Sequence[BaseMessage], repairs: list[str]) -> dict[int, _
             mended, renamed = with_valid_calls(message, taken)
             if mended is not message:
                 repairs.append(
-                    f"{_named(message)} made calls in a form that not every provider takes; they were rewritten"
+                    f"{_named(message)} made calls in a form that not every provider accepts; they were rewritten"
                 )
             answered[at] = entry = _Answered(at, mended, {})
             ids = [str(call["id"]) for call in mended.tool_calls]

@@ -1,1 +1,1 @@
-"""What is known of models: profiles, windows, token counting, calibration, embeddings."""
+"""What is known about models: profiles, windows, token counting, calibration, embeddings."""

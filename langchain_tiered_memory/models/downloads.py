@@ -1,7 +1,7 @@
-"""Fetches the files that search by meaning and exact counts need, and checks each against its known SHA-256.
+"""Downloads the files for search by meaning and exact counts, and checks each against its known SHA-256.
 
-Nothing here runs unasked: `tiered-memory setup` and `TIERED_MEMORY_DOWNLOAD=1` are the two ways to ask. What came is
-checked before it gets its name, so a broken download leaves nothing behind that could be taken for the file.
+Nothing here runs unasked: `tiered-memory setup` and `TIERED_MEMORY_DOWNLOAD=1` are the two ways to ask. A download is
+checked before it gets its name, so a broken one leaves nothing behind that could be taken for the file.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from typing import TypeAlias
 from langchain_tiered_memory.errors import SettingsError
 
 OnBytes: TypeAlias = Callable[[int, int | None], None]
-"""Told after each piece: bytes so far, and bytes in all where the server says so."""
+"""Called after each piece with the bytes so far, and the total if the server tells it."""
 
 _TIMEOUT = (10.0, 30.0, 30.0, 30.0)
-"""Seconds to connect, read, write and wait for a connection after which a download is given up."""
+"""Seconds for connecting, reading, writing or waiting for a connection, after which a download fails."""
 _PIECE_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Download:
-    """One file to fetch."""
+    """One file to download."""
 
     name: str
-    """For people."""
+    """A name for people."""
     url: str
     sha256: str
-    """Of what comes over the network."""
+    """SHA-256 of what comes over the network."""
     target: Path
-    """The file it becomes, or for an archive the folder that its files go to."""
+    """The file that it becomes, or for an archive the folder for its files."""
     members: tuple[str, ...] = ()
-    """For a tar archive: the files to take out of it, by their last name; every other is left alone."""
+    """For a tar archive: the names of the files to extract. All others are ignored."""
     about_bytes: int
-    """For the question whether to fetch it."""
+    """Its size, for the question whether to download it."""
 
 
 def fetch(download: Download, on_bytes: OnBytes = lambda _done, _all: None) -> None:
-    """Fetch, check, and put in place.
+    """Download a file, check it, and put it in place.
 
     Raises:
-        SettingsError: when it cannot be reached, written, or is not what it should be; nothing was put in place.
+        SettingsError: if it cannot be reached or written, or has the wrong content. Nothing was put in place.
     """
     import httpx  # noqa: PLC0415 - slow to import, and hardly ever needed
 

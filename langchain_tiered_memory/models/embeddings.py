@@ -1,8 +1,8 @@
 """The default embedder: Chroma's own MiniLM file, run without padding every text to the model's full length.
 
-Chroma's embedding function pads each text to 256 tokens, and attention costs what the padded length says. Here texts
-are sorted by length and padded to the longest of their batch, which leaves the vectors as they are and is several
-times faster on chat-sized texts. Importing this module loads neither onnxruntime nor tokenizers nor Chroma.
+Chroma's embedding function pads each text to 256 tokens, and attention costs as much as the padded length. Here, texts
+are sorted by length and padded to the longest of their batch. The vectors are the same, and chat-sized texts are
+embedded several times faster. Importing this module loads neither onnxruntime nor tokenizers nor Chroma.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ DIRECTORY_VARIABLE = "TIERED_MEMORY_MINILM_DIR"
 DOWNLOAD_VARIABLE = "TIERED_MEMORY_DOWNLOAD"
 
 _NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
-"""Keeps onnxruntime 1.31 from writing an id and a queue of events under the user's home, and from sending them; its own
-`disable_telemetry_events` comes too late. Earlier versions wrote nothing on Linux, and ignore it."""
+"""Stops onnxruntime 1.31 from writing an id and a queue of events under the user's home and sending them. Its own
+`disable_telemetry_events` comes too late. Earlier versions wrote nothing on Linux, and ignore this."""
 
 _FILES = ("model.onnx", "tokenizer.json")
 _ARCHIVE_URL = "https://chroma-onnx-models.s3.amazonaws.com/all-MiniLM-L6-v2/onnx.tar.gz"
@@ -42,13 +42,13 @@ _ARCHIVE_BYTES = 83_000_000
 _ARCHIVED_FILES = (
     "config.json", "model.onnx", "special_tokens_map.json", "tokenizer_config.json", "tokenizer.json", "vocab.txt",
 )  # fmt: skip
-"""All that Chroma's own function looks for there, so that it finds the model complete too."""
+"""All files that Chroma's own function looks for there, so that it also finds the model complete."""
 _DIMENSION = 384
 _MAX_TOKENS = 256
 _BATCH_TEXTS = 64
 _BATCH_TOKENS = 4096
 _HEAD_CHARACTERS = 32_768
-"""Far more than 256 tokens of any prose; only texts with words of absurd length need more of themselves read."""
+"""Far more than 256 tokens of any prose. Only texts with absurdly long words need more."""
 _WORD_CHARACTERS = 100
 """Longer words are one unknown token to this tokenizer, whatever their length."""
 
@@ -76,7 +76,7 @@ class MiniLMEmbeddings(Embeddings, forks.AtFork):
 
     @property
     def fingerprint(self) -> str:
-        """Names model, cut, pooling and dimension; the same for every copy of the files."""
+        """Names model, cut, pooling and dimension. It is the same for every copy of the files."""
         return f"all-MiniLM-L6-v2/onnx/tokens={_MAX_TOKENS}/mean/unit/{_DIMENSION}"
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -107,17 +107,17 @@ class MiniLMEmbeddings(Embeddings, forks.AtFork):
             return self._parts
 
     def after_fork_in_child(self) -> None:
-        """Read the files again at the next use: the session's threads are the parent's."""
+        """Read the files again at the next use, because the ONNX session's threads belong to the parent."""
         if self._parts is not None:
             forks.abandon(self._parts)
             self._parts = None
 
 
 def find_minilm(directory: str | os.PathLike[str] | None = None) -> Path | None:
-    """The folder that holds the MiniLM files, or `None`. Looks, never fetches.
+    """The folder that holds the MiniLM files, or `None`. It looks and never downloads.
 
     Args:
-        directory: The only place to look in; `None` for the variable `TIERED_MEMORY_MINILM_DIR`, then Chroma's cache.
+        directory: The only place to look in. `None` looks in `TIERED_MEMORY_MINILM_DIR`, then in Chroma's cache.
     """
     if directory is not None:
         places = [Path(directory).expanduser()]
@@ -133,7 +133,7 @@ def find_minilm(directory: str | os.PathLike[str] | None = None) -> Path | None:
 
 
 def minilm_download() -> Download:
-    """Where the MiniLM files come from, and where they go: Chroma's archive, into Chroma's own cache."""
+    """The download of the MiniLM files: from Chroma's archive into Chroma's own cache."""
     return Download(
         name="the MiniLM embedding model",
         url=_ARCHIVE_URL,
@@ -145,18 +145,18 @@ def minilm_download() -> Download:
 
 
 def may_download() -> bool:
-    """Whether the environment allows MiniLM to be fetched when it is first needed (`TIERED_MEMORY_DOWNLOAD=1`)."""
+    """Whether the environment allows downloading MiniLM when it is first needed (`TIERED_MEMORY_DOWNLOAD=1`)."""
     return os.environ.get(DOWNLOAD_VARIABLE) == "1"
 
 
 def fetch_minilm(on_bytes: OnBytes = lambda _done, _all: None) -> Path:
-    """Fetch the MiniLM files (about 80 MB) into Chroma's cache and give their folder. Says so in the log first.
+    """Download the MiniLM files (about 80 MB) into Chroma's cache and return their folder. The log says so first.
 
     Args:
-        on_bytes: Told after each piece: bytes so far, and bytes in all where the server says so.
+        on_bytes: Called after each piece with the bytes so far, and the total if the server tells it.
 
     Raises:
-        SettingsError: when the files cannot be fetched; the message says how to do without.
+        SettingsError: if the files cannot be downloaded. The message says how to do without them.
     """
     logger.warning("fetching the MiniLM embedding model (about 80 MB) into Chroma's cache")
     try:
@@ -175,10 +175,10 @@ def _chroma_cache() -> Path:
 
 
 def named_embeddings(name: str) -> Embeddings:
-    """The embedder that a string names, such as `"openai:text-embedding-3-small"`, as `init_embeddings` makes it.
+    """The embedder that a string names, such as `"openai:text-embedding-3-small"`, made by `init_embeddings`.
 
     Raises:
-        SettingsError: without langchain or the provider's package, for a name that is none, or where no key is set.
+        SettingsError: if langchain, the provider's package or its key is missing, or the name is unknown.
     """
     if ":" not in name:
         msg = (
@@ -203,13 +203,13 @@ def named_embeddings(name: str) -> Embeddings:
 
 
 def resolve_embeddings(choice: Embeddings | str | None) -> Embeddings | None:
-    """The embedder to use; `None` for lexical search only.
+    """The embedder to use. `None` for lexical search only.
 
-    `"auto"` is MiniLM where its files are at hand, or may be fetched (`TIERED_MEMORY_DOWNLOAD=1`). Where they are not,
-    opening the memory has said so (`surroundings.announce`); a download that fails is said here, once per cause.
+    `"auto"` is MiniLM if its files are present or may be downloaded (`TIERED_MEMORY_DOWNLOAD=1`). If not, opening the
+    memory has said so (`surroundings.announce`). A failed download is reported here, once per cause.
 
     Raises:
-        SettingsError: when `choice` is something else.
+        SettingsError: if `choice` is something else.
     """
     if choice is None or isinstance(choice, Embeddings):
         return choice
@@ -227,11 +227,11 @@ def resolve_embeddings(choice: Embeddings | str | None) -> Embeddings | None:
 
 
 def fingerprint_of(embeddings: Embeddings | None) -> str:
-    """A name that two embedders share only if their vectors may stand in one index; equal in every process.
+    """A name that two embedders share only if their vectors may be in one index. It is equal in every process.
 
-    An embedder's own `fingerprint` is taken as it is. Of others: the class, the attributes that usually name the
-    model, and the dimension, for which one short text is embedded. A cache around an embedder counts as the embedder;
-    no embedder has an empty one.
+    It is an embedder's own `fingerprint` if it has one. Otherwise it consists of the class, the attributes that usually
+    name the model, and the dimension, for which one short text is embedded. A cache around an embedder counts as the
+    embedder. No embedder has an empty one.
 
     Raises:
         Exception: whatever the embedder raises on that text.
@@ -261,10 +261,10 @@ def _say_lexical_only(reason: str) -> None:
 def _open_model(directory: str | os.PathLike[str] | None) -> tuple[Any, Any]:
     folder = find_minilm(directory)
     if folder is None:
-        where = f"in {os.fspath(directory)}" if directory is not None else "at hand"
+        where = f"in {os.fspath(directory)}" if directory is not None else "present"
         msg = (
-            f"the MiniLM files ({', '.join(_FILES)}) are not {where}; name their folder in {DIRECTORY_VARIABLE}, "
-            "or call fetch_minilm()"
+            f"the MiniLM files ({', '.join(_FILES)}) are not {where}; name their folder in {DIRECTORY_VARIABLE}, or "
+            "call fetch_minilm()"
         )
         raise SettingsError(msg)
     os.environ.setdefault(_NO_TELEMETRY, "1")  # it is read at the import alone
@@ -282,7 +282,7 @@ def _open_model(directory: str | os.PathLike[str] | None) -> tuple[Any, Any]:
         raise SettingsError(msg) from error
     dimension = session.get_outputs()[0].shape[-1]
     if dimension != _DIMENSION:
-        msg = f"{folder / 'model.onnx'} gives vectors of {dimension}, MiniLM gives {_DIMENSION}; it is another model"
+        msg = f"{folder / 'model.onnx'} has vectors of {dimension} values, MiniLM of {_DIMENSION}: it is another model"
         raise SettingsError(msg)
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length=_MAX_TOKENS)
@@ -290,7 +290,7 @@ def _open_model(directory: str | os.PathLike[str] | None) -> tuple[Any, Any]:
 
 
 def _token_ids(tokenizer: Any, text: str) -> list[int]:  # noqa: ANN401 - tokenizers has no types
-    """At most 256 token ids. Of a long text only the head is read, unless its head has fewer tokens than that."""
+    """At most 256 token ids. Only the head of a long text is read, unless the head has fewer tokens than that."""
     if len(text) > _HEAD_CHARACTERS:
         head = tokenizer.encode(_speakable(text[:_HEAD_CHARACTERS]))
         # The cut may fall inside a word, whose tokens would then be others: none of those must be among the kept.
@@ -307,7 +307,7 @@ def _speakable(text: str) -> str:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indexes of texts of similar length, in batches that keep the padded size in bounds."""
+    """Indexes of texts of similar length, in batches of limited padded size."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         # Sorted, so this text would be the longest and set the padded width of the batch.

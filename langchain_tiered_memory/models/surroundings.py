@@ -1,7 +1,7 @@
-"""What a machine has for search and counting, and what is missing there, said once where a person sees it.
+"""What a machine has for search and counting, and what is missing, said once where a person sees it.
 
-Search needs an embedder for meaning, counting needs a tokenizer's encoding to be exact. A memory works without
-either, by words and by estimates; that is a choice of the user's or a gap of the machine, and a gap is never silent.
+Search by meaning needs an embedder, and exact counts need a tokenizer's encoding. A memory works without either, by
+words and estimates. That is either the user's choice or a gap of the machine, and a gap is always reported.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _PACKAGES = (
     "langchain-tiered-memory", "langchain-core", "langchain", "langgraph", "chromadb", "sqlalchemy", "tiktoken",
     "onnxruntime", "pydantic",
 )  # fmt: skip
-"""What behaviour depends on most, and what a report of a fault should name."""
+"""The packages on which behaviour depends most, which a bug report should name."""
 _said: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Embedder and Chroma in use; what is missing."""
+    """The embedder and Chroma in use, and what is missing."""
 
     embedder: str | None
-    """Its name; `None` where search is by words alone, by choice or for want of one."""
+    """The embedder's name. `None` if search is by words alone, by choice or because there is none."""
     chroma: str | None
-    """Where the vectors are; `None` where there are none."""
+    """Where the vectors are. `None` if there are none."""
     gaps: tuple[str, ...]
-    """A sentence each: what works with less than it could, why, and what to do."""
+    """One sentence for each gap: what is reduced, why, and what to do."""
 
 
 def look_around(
@@ -57,27 +57,28 @@ def look_around(
     in_memory: bool,
     is_encrypted: bool = False,
 ) -> Surroundings:
-    """See what is there, without loading any of it.
+    """Find out what is there, without loading it.
 
     Args:
         embeddings: As for `TieredMemory.open`.
         chroma: As for `TieredMemory.open`.
-        counter: The counter that was found, where none was asked for; else `None`: what a user chose is no gap.
+        counter: The counter that was found, if the user chose none. Otherwise `None`, because a user's choice is not a
+            gap.
         path: The SQLite file, if the database is one.
         in_memory: Whether the database ends with the process.
-        is_encrypted: Whether the database has a key, which Chroma's folder has not.
+        is_encrypted: Whether the database has a key. Chroma's folder never has one.
     """
     embedder, has_place = _embedder_name(embeddings), chroma is not None
     why = ""
     if embedder is None and embeddings is not None:
-        why = "the files of the MiniLM embedding model are not at hand"
-        remedy = "`tiered-memory setup` fetches them"
+        why = "the files of the MiniLM embedding model are missing"
+        remedy = "`tiered-memory setup` downloads them"
     elif embedder is not None and not has_place and path is None and not in_memory:
         why = "a memory on PostgreSQL has no folder beside it for embedded Chroma"
         remedy = "name one with chroma='path', or a server with chroma='http://host:port'"
     elif embedder is not None and not has_place and is_encrypted:
-        why = "the database is encrypted, and vectors, which tell something of the texts, would not be"
-        remedy = "chroma='path', a client or a server, says that vectors may stand there"
+        why = "the database is encrypted, and vectors, which reveal something about the texts, would not be"
+        remedy = "allow unencrypted vectors with chroma='path', a client or a server"
     gaps: list[str] = []
     if why:
         embedder = None
@@ -92,7 +93,7 @@ def look_around(
 
 
 def announce(gaps: tuple[str, ...]) -> None:
-    """Say each gap once in a program: as a Python warning, which shows where nothing is configured, and in the log."""
+    """Report each gap once per program: as a Python warning, which shows without configuration, and in the log."""
     for gap in gaps:
         if gap not in _said:
             _said.add(gap)
@@ -101,7 +102,7 @@ def announce(gaps: tuple[str, ...]) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of this package and of those that its behaviour depends on most, where they are installed."""
+    """Versions of this package and of the installed packages on which its behaviour depends most."""
     found: dict[str, str] = {}
     for name in _PACKAGES:
         try:
@@ -131,7 +132,7 @@ def _chroma_place(chroma: Any, path: Path | None, *, in_memory: bool) -> str:  #
 
 
 def read_status(runtime: Runtime) -> MemoryStatus:
-    """Count what there is and name what is missing."""
+    """Count what is there and name what is missing."""
     passages = runtime.store.inspection.passage_count()
     waiting = runtime.store.vector_queue.count()
     around = runtime.surroundings

@@ -1,7 +1,7 @@
 """Token counters for `TieredMemory.open(token_counter=...)`: tiktoken's, callables' and the choice among them.
 
-tiktoken downloads an encoding on first use, with no timeout. Here it is asked for one only after the encoding's file
-was found in its cache and has the expected content, so that no count ever waits for a network.
+tiktoken downloads an encoding at first use, without a timeout. This module asks it for an encoding only after finding
+the file with the expected content in its cache, so no count ever waits for a network.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ _LONG_RUN = re.compile(rf"\S{{{_LONGEST_RUN + 1},}}|\s{{{_LONGEST_RUN + 1},}}")
 _SHORT_RUNS = re.compile(
     rf"(?:(?=\S{{1,{_LONGEST_RUN}}}+(?!\S)|\s{{1,{_LONGEST_RUN}}}+(?!\s))(?:\S{{1,{_LONGEST_RUN}}}+|\s{{1,{_LONGEST_RUN}}}+))*+"
 )
-"""All of nearly every text; looks at each character once, where `_LONG_RUN` begins anew at each."""
+"""Matches all of nearly every text. It looks at each character once, while `_LONG_RUN` starts again at each."""
 _WORD_BORDER = re.compile(r"\s(?=\S)")
 _LOADING = forks.Section("the loading of an encoding")
 _PROBE = "The quick brown fox jumps over the lazy dog, again and again and again."
 
 
 def encoding_file(name: str) -> Path | None:
-    """The file of an encoding, in tiktoken's cache or in ours; `None` where neither has it as it should be."""
+    """The file of an encoding, in tiktoken's cache or in ours. `None` if neither has it with the right content."""
     if name not in _SHA256:
         return None
     return next((place for place in _places_of(name) if _has(place, name)), None)
 
 
 def encoding_downloads() -> list[Download]:
-    """The encodings that are not at hand, as `setup` fetches them: into a folder of ours that no restart empties."""
+    """The missing encodings, for `setup` to download into a folder of ours that survives restarts."""
     return [
         Download(
             name=f"tiktoken's encoding {name}",
@@ -75,7 +75,7 @@ def _own_folder() -> Path:
 
 
 def _tiktoken_folder() -> Path | None:
-    """Where tiktoken 0.14 looks; an empty setting switches its cache off."""
+    """Where tiktoken 0.14 looks. An empty setting turns its cache off."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     if folder is None:
         folder = str(Path(tempfile.gettempdir()) / "data-gym-cache")
@@ -101,7 +101,7 @@ def _has(path: Path, name: str) -> bool:
 
 
 def _hand_over(name: str) -> None:
-    """Copy an encoding that only we keep to where tiktoken looks."""
+    """Copy an encoding that only our folder has to where tiktoken looks."""
     theirs, found = _tiktoken_folder(), encoding_file(name)
     if theirs is None or found is None or found.parent == theirs:
         return
@@ -119,14 +119,14 @@ def _digest(path: str, _modified_ns: int, _size: int) -> str:
 class TiktokenCounter(FramedCounter):
     """Counts with one of tiktoken's encodings, loaded at the first count.
 
-    Unbroken runs of more than 400 characters (a line of 10 MB) are counted piece by piece: the count may then be a
-    token too high for each piece. Other long texts are cut before a space, which rarely changes a count.
+    Unbroken runs of more than 400 characters (a line of 10 MB) are counted piece by piece, so the count may be a token
+    too high for each piece. Other long texts are cut before a space, which rarely changes a count.
 
     Args:
         encoding: `cl100k_base`, `o200k_base`, or a `tiktoken.Encoding` of your own.
 
     Raises:
-        SettingsError: when the encoding is not at hand. Nothing is downloaded.
+        SettingsError: if the encoding is missing. Nothing is downloaded.
     """
 
     def __init__(self, encoding: str | tiktoken.Encoding = _DEFAULT_ENCODING) -> None:
@@ -142,7 +142,7 @@ class TiktokenCounter(FramedCounter):
         return f"tiktoken/{self._name}/1"
 
     def count_text(self, text: str) -> int:
-        """Tokens of a bare text; special tokens such as `<|endoftext|>` are text here. Never raises on odd text."""
+        """Tokens of a bare text. Special tokens such as `<|endoftext|>` count as text. Never raises on odd text."""
         encoding = self._encoding or self._load()
         if len(text) <= _LONGEST_RUN:
             return len(encoding.encode_ordinary(text))
@@ -165,11 +165,11 @@ class TiktokenCounter(FramedCounter):
 
 
 def best_counter(model_name: str | None = None) -> TokenCounter:
-    """The counter of tiktoken where its encoding is at hand, else the estimate. Reads a file at most; never downloads.
+    """The tiktoken counter if its encoding is present, else the estimate. Reads at most a file; never downloads.
 
     Args:
-        model_name: Such as `gpt-4o` or `openai:gpt-5-mini`. The names of models that tiktoken does not know mean
-            `o200k_base`; calibration learns the difference from what the provider reports.
+        model_name: Such as `gpt-4o` or `openai:gpt-5-mini`. For models that tiktoken does not know, `o200k_base` is
+            used; calibration learns the difference from what the provider reports.
     """
     wanted = _encoding_name(model_name)
     found = next(
@@ -183,15 +183,15 @@ def best_counter(model_name: str | None = None) -> TokenCounter:
 
 
 def adapt_counter(value: object) -> TokenCounter:
-    """The counter that a user means.
+    """The counter for a user's choice.
 
     Args:
-        value: `None` (the best at hand), a `TokenCounter`, the name of an encoding, a `tiktoken.Encoding`, a callable
-            that counts a text, or one that counts a list of messages, as LangChain's `trim_messages` takes them. A
-            callable is tried on a short text to see which of the two it is.
+        value: `None` (the best one available), a `TokenCounter`, the name of an encoding, a `tiktoken.Encoding`, a
+            callable that counts a text, or one that counts a list of messages, as LangChain's `trim_messages` takes
+            them. A callable is tried on a short text to see which of the two it is.
 
     Raises:
-        SettingsError: when it is none of these, or a callable that gives no whole numbers.
+        SettingsError: if it is none of these, or a callable that does not return whole numbers.
     """
     if value is None:
         return best_counter()
@@ -211,8 +211,8 @@ def adapt_counter(value: object) -> TokenCounter:
     if _grows(value, "a", _PROBE):
         return _TextFunctionCounter(value)
     msg = (
-        "token_counter was called with a text and with a list of messages, and gave no growing whole numbers for"
-        " either: it must be `str -> int` or `list[BaseMessage] -> int`"
+        "token_counter was called with a text and with a list of messages, and returned no growing whole numbers for "
+        "either: it must be `str -> int` or `list[BaseMessage] -> int`"
     )
     raise SettingsError(msg)
 
@@ -258,7 +258,7 @@ def _answer(count: Callable[[Any], Any], argument: object) -> int:
         msg = f"the token_counter {_name_of(count)} raised {type(error).__name__}: {error}"
         raise SettingsError(msg) from error
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
-        msg = f"the token_counter {_name_of(count)} answered {tokens!r}; a count is a whole number, 0 or more"
+        msg = f"the token_counter {_name_of(count)} returned {tokens!r}; a count is a whole number, 0 or more"
         raise SettingsError(msg)
     return tokens
 
@@ -282,7 +282,7 @@ def _encoding_name(model_name: str | None) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """`text` in pieces that tiktoken takes in linear time, cut at word borders where there are any."""
+    """`text` in pieces that tiktoken counts in linear time, cut at word boundaries if there are any."""
     start = 0
     for run in _LONG_RUN.finditer(text) if _SHORT_RUNS.fullmatch(text) is None else ():
         yield from _cut(text[start : run.start()])

@@ -1,1 +1,1 @@
-"""What answers a question is found again: the text index, the vector index, ranking and filling."""
+"""Finds what answers a question: the text index, the vector index, ranking and filling."""

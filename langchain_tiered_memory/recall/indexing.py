@@ -186,7 +186,7 @@ def report_outage(runtime: Runtime, error: Exception, session_id: str | None = N
         seconds = runtime.index_outage.begin(runtime.monotonic())
         if seconds is None:
             return
-        reason += f"; search goes on by words at once, and it is asked again behind it, first in {seconds:g} s"
+        reason += f"; search continues by words at once, and asks again in the background, first in {seconds:g} s"
     of_another = isinstance(error, EmbedderMismatchError)
     name = EventName.VECTORS_OF_ANOTHER_EMBEDDER if of_another else EventName.VECTORS_UNAVAILABLE
     runtime.report(name, reason, session_id=session_id)
@@ -223,8 +223,8 @@ def _queue_missing(runtime: Runtime, index: ChromaIndex) -> None:
         runtime.store.vector_queue.unsettle(missing)
         runtime.report(
             EventName.VECTORS_LOST,
-            f"the vector index held {len(there)} passages where {len(settled)} had been embedded, as a server "
-            f"does that was started without its files: {len(missing)} are embedded again",
+            f"the vector index held {len(there)} passages where {len(settled)} had been embedded, as happens if a "
+            f"server is started without its files: {len(missing)} are embedded again",
             missing=len(missing),
             settled=len(settled),
         )

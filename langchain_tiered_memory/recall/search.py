@@ -188,7 +188,7 @@ def _named(runtime: Runtime, ref: SessionRef, wanted: str, *, track: str, alone:
     if not found:
         raise _unknown(ref.session_id, wanted, only)
     if len(found) > 1:
-        msg = f"{wanted!r} is the beginning of more than one id in the session {ref.session_id!r}: give more of it"
+        msg = f"{wanted!r} is the prefix of more than one id in the session {ref.session_id!r}: give more of it"
         raise InvalidInputError(msg)
     return found[0]
 
@@ -209,7 +209,7 @@ def _of_track(copies: Sequence[Entry], message_id: str, *, track: str) -> Entry:
     own = next((entry for entry in copies if entry.track == track), copies[0])
     if own.track != track and len({entry.digest for entry in copies}) > 1:
         tracks = ", ".join(repr(entry.track) for entry in copies)
-        msg = f"the id {message_id!r} stands for other words on each of the tracks {tracks}: ask a session of one"
+        msg = f"the id {message_id!r} has different words on the tracks {tracks}: use a session on one of them"
         raise InvalidInputError(msg)
     return own
 
@@ -232,7 +232,7 @@ def summary_named(runtime: Runtime, session_id: str, wanted: str, *, track: str,
     if ref is not None and not found:
         found = [_named(runtime, ref, wanted, track=track, alone=alone)]
     if len(found) > 1:
-        msg = f"{wanted!r} names {len(found)} summaries: give the id of one, as tree() has it"
+        msg = f"{wanted!r} names {len(found)} summaries: give the id of one, as tree() shows it"
         raise InvalidInputError(msg)
     if not found or not isinstance(found[0], Summary):
         msg = f"{_unknown(session_id, wanted, track if alone else None)} that is a summary: tree() lists them"

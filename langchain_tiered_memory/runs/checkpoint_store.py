@@ -175,7 +175,7 @@ def _drop_old(connection: Connection, mine: ColumnElement[bool], *, keep: int) -
 def no_checkpoint(session_id: str, checkpoint_id: str | None) -> str:
     """Why one cannot be read that is not there, or not for who asks."""
     wanted = "any checkpoint" if checkpoint_id is None else f"a checkpoint {checkpoint_id!r}"
-    return f"the session {session_id!r} does not have {wanted}: none was made, or newer ones took its place"
+    return f"the session {session_id!r} does not have {wanted}: none was made, or newer ones replaced it"
 
 
 def drop_checkpoints_since(connection: Connection, key: int, seq: int, *, tracks: Collection[str]) -> None:
@@ -215,7 +215,7 @@ def _from_row(row: Columns) -> MemoryCheckpoint:
         msg = f"the checkpoint {row['id']} is damaged: {error}; restore an older one"
         raise CheckpointError(msg) from error
     if hashlib.sha256(said).hexdigest() != row["digest"]:
-        msg = f"the checkpoint {row['id']} is damaged: it is not what its checksum says; restore an older one"
+        msg = f"the checkpoint {row['id']} is damaged: it does not match its checksum; restore an older one"
         raise CheckpointError(msg)
     try:
         stored = json.loads(said)

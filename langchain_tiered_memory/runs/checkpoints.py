@@ -101,8 +101,8 @@ def checkpoint(
             return kept
         view = None  # what there is now is saved, not what a model was given
     msg = (
-        f"no checkpoint of the session {session_id!r} was written: {_ATTEMPTS} times messages were edited or forgotten "
-        "before it was; try again later"
+        f"no checkpoint of the session {session_id!r} was written: {_ATTEMPTS} times, messages were edited or "
+        "forgotten meanwhile; try again later"
     )
     raise StorageConflictError(msg)
 
@@ -228,7 +228,7 @@ def sound_checkpoint(runtime: Runtime, ref: SessionRef, ids: Sequence[str]) -> t
             damaged.append(one)
         else:
             return found, tuple(damaged)
-    msg = f"none of the {len(ids)} checkpoints of the session {ref.session_id!r} is whole: nothing was put back"
+    msg = f"none of the {len(ids)} checkpoints of the session {ref.session_id!r} is undamaged: nothing was put back"
     raise CheckpointError(msg)
 
 
@@ -346,7 +346,7 @@ def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None)
     remains in the transcript.
     """
     ref, infos, found, skipped = _chosen(runtime, session_id, checkpoint_id, lack=": nothing was put back")
-    differences = [Difference(kind="checkpoint_damaged", what=one, detail="it was passed over") for one in skipped]
+    differences = [Difference(kind="checkpoint_damaged", what=one, detail="it was skipped") for one in skipped]
     differences += _file_differences(runtime, found)
     differences += _message_differences(runtime, ref, found)
     gone_pins, has_plans = runtime.store.runs.restore(
@@ -358,9 +358,9 @@ def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None)
         track=found.track if found.alone else None,
     )
     for one in gone_pins:
-        differences.append(Difference(kind="message_forgotten", what=one, detail="it was pinned, and is gone"))
+        differences.append(Difference(kind="message_forgotten", what=one, detail="it was pinned and is gone"))
     if found.context_state["plans"] and not has_plans:
-        detail = "messages, pins or summaries changed since: the next request plans its view anew"
+        detail = "messages, pins or summaries changed since: the next request rebuilds its view"
         differences.append(Difference(kind="plan_outdated", what=found.id, detail=detail))
     files = _restore_tiers(runtime, ref, found)
     report = RestoreReport(
@@ -401,11 +401,11 @@ def _file_differences(runtime: Runtime, found: MemoryCheckpoint) -> list[Differe
     for path, digest in found.file_checksums.items():
         if path in present:
             if present[path] != digest:
-                differences.append(Difference(kind="file_changed", what=path, detail="its content is another"))
+                differences.append(Difference(kind="file_changed", what=path, detail="its content has changed"))
         elif unread.get(path) == MISSING:
-            differences.append(Difference(kind="file_missing", what=path, detail="it is not there"))
+            differences.append(Difference(kind="file_missing", what=path, detail="it does not exist"))
         else:
-            why = unread.get(path, "no folder is allowed to be read any more")
+            why = unread.get(path, "no folder may be read any more")
             differences.append(Difference(kind="file_unreadable", what=path, detail=why))
     return differences
 
@@ -423,7 +423,7 @@ def _message_differences(runtime: Runtime, ref: SessionRef, found: MemoryCheckpo
         if entry is None:
             differences.append(Difference(kind="message_forgotten", what=one["id"], detail="it is gone"))
         elif entry.digest != one["digest"]:
-            detail = f"it says something else since its revision {entry.revision}"
+            detail = f"its words have changed since, in revision {entry.revision}"
             differences.append(Difference(kind="message_edited", what=one["id"], detail=detail))
     return differences
 

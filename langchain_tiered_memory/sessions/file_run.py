@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _SAVE_SECONDS = 30.0
-"""Seconds between two saves of a run's figures while the collector runs."""
+"""Seconds between two saves of a run's figures while it is tended."""
 
 
 @checked_verbs
@@ -58,7 +58,7 @@ class Run(ShownHandle):
     Args:
         core: The session.
         roots: Folders whose files it may open. With `None`, those of the settings.
-        critical: Files to load and pin at the start, besides those of the settings.
+        critical: Files to load and pin at the start, in addition to those of the settings.
         background: Starts the collector. Without it, call `tend`.
     """
 

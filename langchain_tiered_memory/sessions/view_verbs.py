@@ -66,7 +66,7 @@ class ViewVerbs(SessionCore):
             system: The system prompt of the request.
             tools: The tools of the request, for their size.
             model: The model to call, or its name. Its window and calibration are used.
-            view: `default` is for a conversation that goes on. `recall` gives nearly all room to quotes that answer the
+            view: `default` is for a running conversation. `recall` gives nearly all room to quotes that answer the
                 question. `minimal` shows system prompt, current task, active file, last user message and last error.
                 Other names are those of `settings.context.views`, such as `detailed` and `compact`.
             profile: The profile whose condensation threshold applies. By default, the name of the model.

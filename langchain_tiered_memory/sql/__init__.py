@@ -1,1 +1,1 @@
-"""The database: tables, migrations, connections, rows, and what a driver's errors mean. SQL stands only in stores."""
+"""The database: tables, migrations, connections, rows, and the meaning of a driver's errors. Only stores have SQL."""

@@ -39,13 +39,13 @@ Columns: TypeAlias = "Mapping[str, Any] | RowMapping"
 
 _SURROGATE = "\\ud"
 """How the escape of half a character begins."""
-_DAMAGED = "is not the JSON that is kept there"
+_DAMAGED = "is not the JSON that belongs there"
 
 
 def read_json(value: object, kind: Any) -> Any:  # noqa: ANN401 - a value of the type `kind`
     """`value` read as `kind`, such as `dict[str, int]` or `tuple[Fact, ...]`."""
     if not isinstance(value, str):
-        msg = "is no text"
+        msg = "is not text"
         raise ValueError(msg)  # noqa: TRY004 - one error for whatever damage did
     try:
         return _adapter(kind).validate_json(value, strict=True)
@@ -84,12 +84,12 @@ _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def _whole(least: int | None = None) -> Form:
-    said = "is no whole number" if least is None else f"is no whole number of at least {least}"
+    said = "is not a whole number" if least is None else f"is not a whole number of at least {least}"
     return Form(lambda value: type(value) is int and (least is None or value >= least), said)
 
 
 def _one_of(values: Container[str]) -> Form:
-    return Form(lambda value: isinstance(value, str) and value in values, "is none of the words that stand there")
+    return Form(lambda value: isinstance(value, str) and value in values, "is not one of its allowed words")
 
 
 def _hexadecimal(digits: int, *, empty: bool = False) -> Form:
@@ -98,7 +98,7 @@ def _hexadecimal(digits: int, *, empty: bool = False) -> Form:
             return False
         return len(value) in {digits, 0} and _HEXADECIMAL.issuperset(value)
 
-    return Form(holds, f"is no number of {digits} hexadecimal digits")
+    return Form(holds, f"is not a number of {digits} hexadecimal digits")
 
 
 def _json(kind: Any) -> Form:  # noqa: ANN401 - any type
@@ -128,10 +128,10 @@ def _are_packed(value: object) -> bool:
         return False
 
 
-_WORDS = Form(lambda value: isinstance(value, str), "is no text")
-_MOMENT = Form(lambda value: _is_amount(value) and value <= LATEST, "is no moment since 1970")
+_WORDS = Form(lambda value: isinstance(value, str), "is not text")
+_MOMENT = Form(lambda value: _is_amount(value) and value <= LATEST, "is not a time since 1970")
 """Of this program's clock; a message may have been said before."""
-_SAID = Form(lambda value: _is_number(value) and EARLIEST <= value <= LATEST, "is no moment that has a date")
+_SAID = Form(lambda value: _is_number(value) and EARLIEST <= value <= LATEST, "is not a time that has a date")
 _PLACE = _whole(1)
 _FORMS: Mapping[str, Form] = {
     **dict.fromkeys(("auto", "key", "place", "serial"), _PLACE),
@@ -141,18 +141,18 @@ _FORMS: Mapping[str, Form] = {
     "count": _whole(0),
     "moment": _MOMENT,
     "said": _SAID,
-    "number": Form(_is_number, "is no number"),
-    "amount": Form(_is_amount, "is no number of at least 0"),
-    "share": Form(lambda value: _is_number(value) and 0 <= value <= 1, "is no share between 0 and 1"),
+    "number": Form(_is_number, "is not a number"),
+    "amount": Form(_is_amount, "is not a number of at least 0"),
+    "share": Form(lambda value: _is_number(value) and 0 <= value <= 1, "is not a share between 0 and 1"),
     "flag": Form(lambda value: value in (0, 1) and not isinstance(value, float), "is neither true nor false"),
     "words": _WORDS,
     "namespace": _WORDS,
-    "name": Form(_is_packed, "is no name as names are kept"),
-    "names": Form(_are_packed, "is no list of names"),
-    "bytes": Form(lambda value: isinstance(value, bytes | memoryview), "is no bytes"),
+    "name": Form(_is_packed, "is not a name in its stored form"),
+    "names": Form(_are_packed, "is not a list of names"),
+    "bytes": Form(lambda value: isinstance(value, bytes | memoryview), "is not bytes"),
     "keyed_digest": Form(
         lambda value: isinstance(value, bytes | memoryview) and len(value) == schema.KEYED_DIGEST_BYTES,
-        f"is no digest of {schema.KEYED_DIGEST_BYTES} bytes",
+        f"is not a digest of {schema.KEYED_DIGEST_BYTES} bytes",
     ),
     "id": _hexadecimal(32),
     "fact_id": _hexadecimal(16),

@@ -115,12 +115,12 @@ class Database(forks.AtFork):
         self._closed = False
         self._shared = SharedReads(lambda: self._transaction(writes=False, is_snapshot=True))
         if read_only and self.in_memory:
-            msg = "a memory in this process's memory is empty when it is opened: read_only needs a path or a URL"
+            msg = "an in-memory database is empty when it is opened: read_only needs a path or a URL"
             raise SettingsError(msg)
         if encryption_key is not None and self.path is None:
             msg = (
-                f"a key encrypts an SQLite file, and {self.label} is none. PostgreSQL is encrypted where it runs (its "
-                "disk, or the server's own means); what is in memory ends with the process"
+                f"a key encrypts an SQLite file, and {self.label} is not one. PostgreSQL is encrypted where it runs "
+                "(its disk, or the server's own means); an in-memory database ends with the process"
             )
             raise SettingsError(msg)
         self._key = FileKey(encryption_key) if encryption_key is not None else None
@@ -397,7 +397,7 @@ class Database(forks.AtFork):
         self.require_writable()
         self._shared.end()
         if self._file is None:
-            msg = f"{self.label} is not a file that has a key"
+            msg = f"{self.label} is not a file with a key"
             raise SettingsError(msg)
         with self._alone(self._writing):
             try:

@@ -98,14 +98,14 @@ class FileKey:
         try:
             given = self._ask()
         except Exception as error:  # a caller's own: it may look the key up anywhere
-            msg = f"the function that gives the key failed ({told(error)}): nothing was opened"
+            msg = f"the function that returns the key failed ({told(error)}): nothing was opened"
             raise KeyNeededError(msg) from error
         secret = given.encode("utf-8", "surrogatepass") if isinstance(given, str) else given
         if not isinstance(secret, bytes) or len(secret) < SHORTEST_KEY_BYTES:
             what = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(given).__name__
             msg = (
-                f"a key is a string or bytes of at least {SHORTEST_KEY_BYTES} bytes, such as "
-                f"`secrets.token_urlsafe(32)` gives, and the function gave {what}"
+                f"a key is a string or bytes of at least {SHORTEST_KEY_BYTES} bytes, such as from "
+                f"`secrets.token_urlsafe(32)`, and the function returned {what}"
             )
             raise SettingsError(msg)
         digest, rounds, length = _DERIVATION
@@ -146,7 +146,7 @@ def encrypt_copy(plain: Path, encrypted: Path, ask: KeySource) -> None:
     key = FileKey(ask)
     driver = driver_of(key)
     if not create_file(encrypted, PRIVATE):
-        msg = f"{encrypted} is there already: nothing was copied"
+        msg = f"{encrypted} already exists: nothing was copied"
         raise StorageError(msg)
     try:
         key.copy(plain, encrypted)

@@ -125,8 +125,8 @@ def short_name(value: str, what: str) -> str:
     found = packed(value)
     if len(found) > _MAX_NAME_CHARS:
         msg = (
-            f"the {what}'s name takes {len(found)} characters, at most {_MAX_NAME_CHARS} can be looked up by (one "
-            f"outside ASCII takes up to 10): give the {what} a short name"
+            f"the {what}'s name takes {len(found)} characters, and at most {_MAX_NAME_CHARS} can be looked up (one "
+            f"outside ASCII takes up to 10): give the {what} a shorter name"
         )
         raise InvalidInputError(msg)
     return found

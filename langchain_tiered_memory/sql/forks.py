@@ -149,8 +149,8 @@ class Section:
         if self._what in _cut and not self._heals:
             msg = (
                 f"this process was forked while another thread had been in {self._what} for more than "
-                f"{PATIENCE_SECONDS:g} seconds, so that it would hang here; the parent goes on. Fork before the memory "
-                "is used, or start a new process"
+                f"{PATIENCE_SECONDS:g} seconds, so it would hang here; the parent continues. Fork before the memory is "
+                "used, or start a new process"
             )
             raise ForkedError(msg)
         _gate.enter(self._what)

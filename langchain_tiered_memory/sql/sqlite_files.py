@@ -95,7 +95,7 @@ class SqliteFile:
             raise StorageError(msg)
         self._require_one_driver()
         if self.read_only and not self.path.exists():
-            msg = f"there is no database at {self.path} to read: open it without read_only to make one"
+            msg = f"there is no database at {self.path} to read: open it without read_only to create one"
             raise StorageError(msg)
         if not self.read_only and not self.path.exists():
             self._make()
@@ -128,7 +128,7 @@ class SqliteFile:
         """
         if any(other.path == self.path and other.driver is not self.driver for other in list(_OPEN)):
             so, what = ("without", NotEncryptedError) if self._key is not None else ("with", KeyNeededError)
-            msg = f"{self._label} is open in this process {so} a key: open it so here too, or close it first"
+            msg = f"{self._label} is open in this process {so} a key: open it {so} a key here too, or close it first"
             raise what(msg)
         _OPEN.add(self)
 
@@ -287,7 +287,7 @@ class SqliteFile:
     def _replaced(self, suffix: str = "") -> DatabaseReplacedError:
         what = "the write-ahead log of " if suffix else ""
         msg = (
-            f"{what}{self._label} was removed or replaced while it was open; what is written now would be gone. "
+            f"{what}{self._label} was removed or replaced while it was open; anything written now would be lost. "
             "Nothing of this call was written. Put the file back, or close this memory and open it again; what only "
             "the removed file has can still be read from this memory until then"
         )

@@ -1,1 +1,1 @@
-"""Summaries and durable facts: what they hold, how they merge, how they are rendered in a prompt."""
+"""Summaries and durable facts: their content, how they merge, and how a prompt shows them."""

@@ -25,19 +25,19 @@ def entry_faults(entry: Entry, again: Incoming | None, *, is_indexed: bool, is_o
     draft = again.draft
     if draft.digest != entry.digest:
         # What is derived from such a payload says nothing about the rest.
-        return [("message_changed", "its payload is not what its digest says")]
+        return [("message_changed", "its payload does not match its digest")]
     found: list[tuple[str, str]] = []
     if draft.text != entry.text:
-        found.append(("text_changed", "its text is not what its payload says"))
+        found.append(("text_changed", "its text does not match its payload"))
     # An edit changes what is said, and leaves a message in its place: it answers the call that it answered.
     read = ("role", "name", "calls") if entry.revision else ("role", "name", "calls", "answers")
     wrong = [name for name in read if getattr(draft, name) != getattr(entry, name)]
     if wrong:
-        found.append(("wrong_reading", f"its {', '.join(wrong)} is not what its payload says"))
+        found.append(("wrong_reading", f"its {', '.join(wrong)} does not match its payload"))
     if is_ours and draft.tokens != entry.tokens:
         found.append(("wrong_count", f"{entry.tokens} tokens stored, {draft.tokens} counted"))
     if not is_indexed:
-        found.append(("wrong_index_rows", "its passages are not what its text gives, or not in its place"))
+        found.append(("wrong_index_rows", "its passages do not match its text or its place"))
     return found
 
 
@@ -86,8 +86,8 @@ def coverage_faults(summary: Summary, under: Sequence[Source]) -> list[tuple[str
     """Where a summary is not what follows from what stands under it: kind and detail of each problem."""
     sources = {one.id: one for one in under}
     if sorted(one.id for one in under) != sorted(summary.sources):
-        missing = ", ".join(sorted(set(summary.sources) - sources.keys())[:3]) or "more stands under it"
-        return [("wrong_coverage", f"what it names and what stands under it differ: {missing}")]
+        missing = ", ".join(sorted(set(summary.sources) - sources.keys())[:3]) or "it has further sources"
+        return [("wrong_coverage", f"the sources that it names and its real ones differ: {missing}")]
     right = {
         "level": {one.level + 1 for one in under},
         "track": {one.track for one in under},
@@ -102,9 +102,9 @@ def coverage_faults(summary: Summary, under: Sequence[Source]) -> list[tuple[str
         digest = _digest_of(sources[one].identity for one in summary.sources)
         right["source_digest"] = {digest}
     wrong = [name for name, values in right.items() if values != {getattr(summary, name)}]
-    found = [("sources_changed", "its sources do not say what they said")] if "source_digest" in wrong else []
+    found = [("sources_changed", "its sources have changed")] if "source_digest" in wrong else []
     if wrong := [name for name in wrong if name != "source_digest"]:
-        found.append(("wrong_summary", f"its {', '.join(wrong)} is not what its sources say"))
+        found.append(("wrong_summary", f"its {', '.join(wrong)} does not match its sources"))
     return found
 
 
@@ -121,7 +121,7 @@ def summary_faults(
     if not summary.state.finished:
         return found if has_moment else [*found, ("wrong_state", f"{summary.state}, and nothing says until when")]
     if is_changed:
-        found.append(("summary_changed", "its text is not what its digest says"))
+        found.append(("summary_changed", "its text does not match its digest"))
     parent = summaries.get(summary.parent_id or "")
     under_finished = parent is not None and parent.state.finished
     if under_finished != (summary.state is SummaryState.SUPERSEDED):

@@ -1,1 +1,1 @@
-"""Texts read and cut, knowing nothing of messages: terms, sentences, identifiers, figures, time expressions."""
+"""Reads and cuts texts, without knowing messages: terms, sentences, identifiers, figures, time expressions."""

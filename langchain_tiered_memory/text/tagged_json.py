@@ -193,7 +193,7 @@ def _object(value: object, where: str, losses: Losses, fields: dict[str, Any]) -
     cls = type(value)
     if _loaded(cls.__module__, cls.__qualname__) is not cls:
         losses.sentences.append(
-            f"{where}: a {cls.__qualname__} was kept as plain values, for its class has no importable name"
+            f"{where}: a {cls.__qualname__} was kept as plain values, because its class has no importable name"
         )
         kept: dict[str, Any] = fields["fields"] if isinstance(value, BaseModel) else fields
         return kept
@@ -239,7 +239,7 @@ def _flattened(value: object, where: str, losses: Losses) -> Any:  # noqa: ANN40
         said = json.dumps(value, ensure_ascii=False, default=_description_of)
     except (ValueError, TypeError, RecursionError):  # it holds itself, or is deeper than Python's stack
         return _described(value, where, losses, "is nested too deeply")
-    losses.sentences.append(f"{where}: what is nested deeper than {MAX_LEVELS} levels was kept as a text of JSON")
+    losses.sentences.append(f"{where}: what is nested deeper than {MAX_LEVELS} levels was kept as JSON text")
     return _scalar(said)
 
 

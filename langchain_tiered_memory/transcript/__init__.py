@@ -1,1 +1,1 @@
-"""The transcript: messages written, read, edited, and what is told of them. Append-only."""
+"""The append-only transcript: messages written, read and edited, and the events about them."""

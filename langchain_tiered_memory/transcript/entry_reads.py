@@ -181,8 +181,8 @@ def read_named(connection: Connection, ref: SessionRef, message_ids: Sequence[st
         if track not in there and len(there) > 1:
             tracks = ", ".join(map(repr, sorted(there)))
             msg = (
-                f"the id {message_id!r} stands on several tracks of the session {ref.session_id!r} ({tracks}), and not "
-                f"on {track!r}: say which with memory.session({ref.session_id!r}, track=...)"
+                f"the id {message_id!r} is on several tracks of the session {ref.session_id!r} ({tracks}), but not on "
+                f"{track!r}: choose one with memory.session({ref.session_id!r}, track=...)"
             )
             raise InvalidInputError(msg)
         meant[message_id] = there[track] if track in there else next(iter(there.values()))

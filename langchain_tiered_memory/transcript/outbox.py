@@ -70,7 +70,7 @@ def note_unwritten(runtime: Runtime, session_id: str | None, error: StorageError
     runtime.view_cache.writes_paused_until = runtime.monotonic() + seconds
     runtime.report(
         EventName.VIEW_NOT_WRITTEN,
-        f"what was read is complete, what was derived from it could not be kept, and is not tried again for "
+        "the read is complete, but what was derived from it could not be stored, and is not tried again for "
         f"{seconds:g} s: {error}",
         session_id=session_id,
         error=type(error).__name__,

@@ -107,7 +107,7 @@ def remember(
         runtime.report(
             EventName.FORGOTTEN_NOT_STORED,
             f"{len(left_out)} of {len(incoming)} messages were forgotten under the same id with the same words, and "
-            "are not stored again; to say them anew, give them new ids",
+            "are not stored again; to store them again, give them new ids",
             session_id=session_id,
             message_ids=left_out[:_IDS_NAMED],
         )

@@ -1,4 +1,4 @@
-"""Values between journeys and stores: drafts of messages, plans of summaries, filters."""
+"""Values between flows and stores: drafts of messages, plans of summaries, filters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 TOUCHING_ROLES = ("assistant", "tool")
-"""Whose messages touch files: calls name them, and the results of searches and listings find them."""
+"""Roles whose messages touch files: calls name files, and results of searches and listings find them."""
 FINDING = ("search", "list")
 """The operations whose results name files."""
 
@@ -30,7 +30,7 @@ class FileTouch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """A message on its way in, with its passages for the text index."""
+    """A message to be stored, with its passages for the text index."""
 
     draft: Draft
     passages: tuple[PassageDraft, ...]
@@ -39,47 +39,48 @@ class Incoming:
 
 
 class Follows(NamedTuple):
-    """The message that new ones of its track go on from: they are written only while it stands as it was known."""
+    """The message that new ones on its track follow. They are written only if it has not changed."""
 
     message_id: str
     seq: int
     epoch: int
-    """The session's, when it was known."""
+    """The session's epoch at that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """What one write did."""
+    """The result of one write."""
 
     ref: SessionRef
     new: int
     revised: tuple[str, ...]
-    """Ids of messages that came again with other content."""
+    """Ids of messages that came back with other content."""
     is_taken: bool = False
-    """Whether an id that had to be new was there already, or what they follow is not as it was: none was written."""
+    """Whether an id that had to be new already existed, or the message that they follow has changed. Nothing was
+    written."""
     left_out: frozenset[int] = frozenset()
-    """Places of messages that were forgotten, and were not written again."""
+    """Places of forgotten messages that were not written again."""
     behind: int = 0
-    """Number of the session's newest message before: the new ones follow it."""
+    """Number of the session's newest message before the write. The new ones follow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingEntry:
-    """As much of a message without a summary as a trigger needs."""
+    """The parts of a message without a summary that a trigger needs."""
 
     seq: int
     group: int
     tokens: int
     at: float
     waits: bool
-    """Whether it made calls that have no result yet."""
+    """Whether it made calls without a result so far."""
     ends_task: bool = False
     """Whether a task was finished after it, before the next message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryPlan:
-    """A summary to be made: what it covers, and how it is to be written."""
+    """A summary to be made: what it covers, and how to write it."""
 
     id: str
     level: int
@@ -98,7 +99,7 @@ class Written:
     text: str
     tokens: int
     facts: tuple[Fact, ...]
-    """Level 1: what its messages, and this text, state."""
+    """At level 1, what its messages and this text state."""
     model: str
     spent: Spent
     kept_identifiers: float | None
@@ -106,7 +107,7 @@ class Written:
     passages: tuple[PassageDraft, ...]
     degraded: bool = False
     by_rules: bool = False
-    """Whether a model is to write it anew when a view needs it."""
+    """Whether a model must rewrite it when a view needs it."""
     error: str | None = None
     """Why a fallback wrote it."""
     retry_at: float | None = None
@@ -118,27 +119,27 @@ class Written:
     reason: FailureReason | None = None
     """Why a fallback wrote it."""
     counter: str = ""
-    """Fingerprint of what counted its tokens; empty where nobody says."""
+    """Fingerprint of the counter of its tokens. Empty if it is not known."""
     taken_up: tuple[str, ...] = ()
     """Above level 1: ids of facts that this text states."""
     beside: tuple[str, ...] = ()
-    """Ids of what its writer read besides what it stands for: summaries that the same call wrote, whose messages it
-    read, and notes that it was shown."""
+    """Ids of what its writer read besides its sources: summaries that the same call wrote from messages it read, and
+    notes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a person says of a summary."""
+    """A person's verdict on a summary."""
 
     verdict: Verdict
     note: str | None = None
     by_model: bool = False
-    """Whether a model is there for what rules wrote."""
+    """Whether a model is available to rewrite what rules wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilters:
-    """Which passages a search may find, beside their session and level."""
+    """Which passages a search may find, in addition to their session and level."""
 
     tracks: tuple[str, ...] | None = None
     kinds: tuple[str, ...] | None = None
@@ -148,7 +149,7 @@ class SearchFilters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """How much one removal took."""
+    """How much one removal removed."""
 
     entries: int = 0
     revisions: int = 0
@@ -162,20 +163,20 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A removal that was begun and is not finished."""
+    """A removal that has begun and is not finished."""
 
     key: int
     targets: tuple[int, ...] = ()
-    """Keys of sessions that still have what it is about; none where only traces are left in files or in Chroma."""
+    """Keys of sessions that still have what is to be removed. None if only traces are left in files or in Chroma."""
     is_erased: bool = False
-    """Whether the database's own files have no trace left."""
+    """Whether no trace is left in the database's own files."""
 
 
 def digest_of_summary(text: str) -> str:
-    """Identity of what a summary says; beside its text stood a list of facts once, which is empty now."""
+    """Identity of a summary's content: its text, and a former list of facts, which is always empty now."""
     return hashlib.sha256(json.dumps([text, []]).encode("ascii")).hexdigest()
 
 
 def counter_mark(fingerprint: str) -> int:
-    """A small number that stands for a counter beside each count that it made."""
+    """A small number that is stored with each count and identifies the counter that made it."""
     return int.from_bytes(hashlib.sha256(fingerprint.encode("utf-8", "surrogatepass")).digest()[:4]) >> 1

@@ -38,7 +38,7 @@ FILE_KINDS = ("binary", "text", *_ENDINGS)
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class KeptFile(Shown, sheet="sessions.file"):
-    """What is known of a file besides its content."""
+    """What is known about a file besides its content."""
 
     path: str
     tier: Tier

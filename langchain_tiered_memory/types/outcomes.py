@@ -92,9 +92,9 @@ OF_THE_ANSWER = frozenset({
 StepKind: TypeAlias = Literal["masked", "condensed", "slid", "pruned", "shortened", "minimal", "recovered"]
 """The steps that make a view smaller, in the order in which they can happen. `slid`: the sliding window left messages
 out. `shortened`: required messages are shown by their beginning and end. `recovered`: after an overflow, the view was
-rebuilt from the last checkpoint with the essentials alone."""
+rebuilt from the last checkpoint with only the essentials."""
 CUTTING_STEPS: frozenset[StepKind] = frozenset({"shortened", "minimal", "recovered"})
-"""Steps that cut one request and leave the plan of the view alone."""
+"""Steps that cut one request and do not change the plan of the view."""
 
 WindowSource: TypeAlias = Literal["model", "setting", "learned", "budget"]
 

@@ -58,7 +58,7 @@ class Draft:
     tokens: int
     at: float
     counter: str = ""
-    """Fingerprint of what counted them; empty where nobody says."""
+    """Fingerprint of their counter. Empty if it is not known."""
     name: str | None = None
     track: str = DEFAULT_TRACK
     kind: str | None = None
@@ -174,7 +174,7 @@ class Fact(Shown, sheet="records.fact"):
 
     kind: FactKind
     text: str
-    """A short clause that stands alone, in the words of its source or of a model."""
+    """A short clause that makes sense on its own, in the words of its source or of a model."""
     seq: int
     """Number of the entry that says it."""
     at: float
@@ -365,9 +365,9 @@ class Passage:
     id: int
     session_key: int
     level: int
-    """0: of a message; 1 and more: of a summary of that level."""
+    """0 for a message, 1 and more for a summary of that level."""
     seq: int
-    """The entry's, or the last entry's that the summary covers."""
+    """Number of the entry, or of the last entry that the summary covers."""
     summary_id: str | None
     part: int
     start: int
@@ -379,14 +379,14 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextStatistics:
-    """What BM25 needs to know of a session besides its candidates."""
+    """What BM25 needs to know about a session besides its candidates."""
 
     passages: int
     average_terms: float
     document_frequency: dict[str, int]
-    """By query term; at most `ceiling`."""
+    """Counts by query term, at most `ceiling` each."""
     ceiling: int
-    """Counting stopped here: a term at the ceiling is common."""
+    """Where counting stops. A term that reaches the ceiling is common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -439,7 +439,7 @@ class LeftOut:
 
 EARLIEST = dt.datetime(1, 1, 1, tzinfo=dt.UTC).timestamp()
 LATEST = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC).timestamp()
-"""Times of ours are between them, so that each has a date."""
+"""All our times are between these, so each has a date."""
 
 
 def utc(seconds: float) -> dt.datetime:
@@ -448,7 +448,7 @@ def utc(seconds: float) -> dt.datetime:
 
 
 def seconds_of(moment: dt.datetime | None) -> float | None:
-    """A moment as seconds since the epoch; one without a zone is UTC."""
+    """A time as seconds since the epoch. Without a zone it is UTC."""
     if moment is None:
         return None
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()

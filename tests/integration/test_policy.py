@@ -98,7 +98,7 @@ def test_the_mode_says_what_a_request_is_and_why() -> None:
             found[said] = session.context(max_tokens=4000).policy.mode.name
         assert list(found.values()) == ["question", "talk"]
         asked = session.context(max_tokens=4000, query="town").policy
-        assert (asked.mode.name, asked.mode.reason) == ("asked", "the caller names what is looked up (`query`)")
+        assert (asked.mode.name, asked.mode.reason) == ("asked", "the caller passes a `query`")
         assert session.context(max_tokens=4000, tools=[TOOL]).policy.mode.names == ("loop", "talk")
         assert session.context(max_tokens=4000, view="minimal").policy.mode.name == "minimal"
         assert session.context(max_tokens=4000, view="recall", query="town").policy.mode.name == "recall"

@@ -56,7 +56,7 @@ def test_a_run_of_another_user_is_refused(name: str, call_style: CallStyle) -> N
             answer = told(call_style, tools[name].invoke, given, {"configurable": {"thread_id": "s", **config}})
         except MixedOwnersError as error:
             answer = str(error)
-        assert "is not one of user 'bob'" in answer
+        assert "does not belong to user 'bob'" in answer
         assert "crane" not in answer
     mine = told(
         call_style, tools_of(memory)[name].invoke, given, {"configurable": {"thread_id": "s", "user_id": "ann"}}

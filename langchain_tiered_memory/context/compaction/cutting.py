@@ -87,7 +87,7 @@ def essentials_shown(packing: Packing) -> Packing | None:
         if minimal is not None:
             inputs.runtime.report(
                 EventName.CONTEXT_MINIMAL,
-                "pruning was not enough: the essentials alone",
+                "pruning was not enough: only the essentials are shown",
                 session_id=inputs.ref.session_id,
             )
             return _with(packing, in_request_order(inputs, told, minimal), "minimal")
@@ -310,7 +310,7 @@ def recovered(packing: Packing, *, checkpoint_id: str | None) -> Packing:
         raise _fatal(inputs, _what_takes_the_room(packing, checkpoint_id), checkpoint_id=checkpoint_id)
     inputs.runtime.report(
         EventName.CONTEXT_RECOVERED,
-        "went on with the essentials alone" + (f", from checkpoint {good_id}" if good_id is not None else ""),
+        "continued with only the essentials" + (f", from checkpoint {good_id}" if good_id is not None else ""),
         session_id=session_id,
         checkpoint_id=good_id,
     )

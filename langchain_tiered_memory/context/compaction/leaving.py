@@ -91,7 +91,7 @@ def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[Ren
     stands = {(node.id, node.resolution) for node in nodes_of(leaner.plan.items)}
     lower = [node for node in nodes_of(rendered.plan.items) if (node.id, node.resolution) not in stands]
     return leaner, left + tuple(
-        LeftOut(what=node.id, reason="no room for it: told more briefly", tokens=node.tokens) for node in lower
+        LeftOut(what=node.id, reason="no room for it: shown more briefly", tokens=node.tokens) for node in lower
     )
 
 
@@ -284,7 +284,7 @@ def _without(
     )
     if earlier:
         span = f"{plan.tail_from}-{rendered.recent_from - 1}"
-        rows = (LeftOut(what=span, reason="left out: more than fits was not condensed yet"), *rows)
+        rows = (LeftOut(what=span, reason="left out: not condensed yet, and no room"), *rows)
     kept: tuple[Entry, ...] = tuple(sorted(stays, key=lambda entry: entry.seq))
     rendered = seen_with(inputs, smaller, kept)
     return with_files(inputs, rendered), rows

@@ -97,13 +97,13 @@ def pays_from(after: int, rates: Rates, *, extra_share: float = 0.0) -> int:
     return max(math.ceil(after + (beside + further) / rates.cached), after + 1)
 
 
-PREVIEWED = "a preview was asked for"
-CHEAPER = "going on would cost more a turn than condensing"
+PREVIEWED = "a preview was requested"
+CHEAPER = "continuing would cost more per turn than condensing"
 """Begins the reason of a condensation that nothing but its price asks for."""
 _RECOMMENDATIONS = {
     Zone.SAFE: "Nothing to do.",
     Zone.WARNING: (
-        "The request takes most of its room. Finish tasks that are done, unpin what is not needed any more, or let "
+        "The request takes most of its room. Finish tasks that are done, unpin what is no longer needed, or let "
         "`flush()` finish the summaries that the next condensation will need."
     ),
     Zone.DANGER: (
@@ -188,7 +188,7 @@ def early_full(used_tokens: int, window: Window, *, percent: float) -> str:
     if used_tokens < soon:
         return ""
     return (
-        f"the provider's cache ran out, and {used_tokens:,} tokens are past {math.ceil(soon):,}, "
+        f"the provider's cache expired, and {used_tokens:,} tokens are past {math.ceil(soon):,}, "
         f"{NUMBERS.early_share:.0%} of where this view has to be condensed"
     )
 

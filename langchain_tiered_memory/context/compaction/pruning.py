@@ -218,9 +218,9 @@ def _reason(item: PruneItem, way: Verdict, points: int, threshold: int) -> str:
         return item.reason
     if way == "prune":
         return (
-            "examples that are no longer relevant" if item.category == "examples" else "old, and not referred to lately"
+            "examples that are no longer relevant" if item.category == "examples" else "old, and not mentioned lately"
         )
     said = f"scores {points}, not above {threshold}"
     if way == "essential":
-        return f"essential, and there is no room for all that is: {said}"
+        return f"essential, but there is no room for everything essential: {said}"
     return said if item.priority == _IF_RELEVANT else f"kept only if there is space: {said}"

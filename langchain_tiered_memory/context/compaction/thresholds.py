@@ -170,7 +170,7 @@ def advice(
         for count, what in (
             (little, f"freed less than {LITTLE_SHARE:.0%} of the view"),
             (close, f"came fewer than {CLOSE_MESSAGES} messages after another"),
-            (late, "dropped messages or went down to the essentials, for the summaries were not ready"),
+            (late, "dropped messages or fell back to the essentials, because summaries were not ready"),
         )
         if count
     ]

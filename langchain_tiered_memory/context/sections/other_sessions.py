@@ -1,7 +1,7 @@
 """A ready section: what other sessions of the same user say, facts that hold for the user first.
 
-It is off until it is registered, and empty where a handle does not say whose it is. Every line says that it comes from
-another conversation, and from when; the context's account names session, message and fact of each.
+It is off until it is registered, and empty if a handle names no user. Every line says that it comes from another
+conversation, and from when. The context's account names the session, message and fact of each line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _KNOWN = "What this user said of themself in other conversations with you, with the day:"
 _QUOTED = "From other conversations with this user, which may be about something else:"
 _LOOKED_AT = 40
-"""Messages of other sessions that are looked at for one question."""
+"""Messages of other sessions that are considered for one question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class OtherSessions:
     """The part of `share` for facts about the user. The rest is for messages that answer the question."""
     name: str = "other_sessions"
     crosses_sessions: bool = True
-    """What was shown is let go of as soon as another session of the user changes."""
+    """Whether what was shown is dropped as soon as another session of the user changes."""
 
     def render(self, question: SectionQuestion) -> SectionText | None:
-        """The facts, those that the question is about first, then the messages that answer it."""
+        """The facts, those about the question first, then the messages that answer it."""
         known = {one.id: one for one in question.reads.facts_of_user(question.query, k=_LOOKED_AT)}
         known |= {one.id: one for one in question.reads.facts_of_user(k=_LOOKED_AT) if one.id not in known}
         hits = question.reads.elsewhere(question.query, k=_LOOKED_AT) if question.query.strip() else []

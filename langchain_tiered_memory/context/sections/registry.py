@@ -1,7 +1,7 @@
-"""Registry of a context's sections: the built-in ones, and a user's own, beside them or in the place of one.
+"""Registry of a context's sections: the built-in ones, and a user's own, in addition or as replacements.
 
-A registered section is rendered for each question and stands with recall, before the last user message; so what comes
-before keeps its bytes. It has its own share of the budget, set aside with recall's.
+A registered section is rendered for each question and is shown with recall, before the last user message, so everything
+before it keeps its bytes. It has its own share of the budget, reserved with recall's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", re.ASCII)
 
 
 BUILT_IN = frozenset({"user_queries", "recent_turns", "code_results", "semantic_results", "level_1_summaries", "files"})
-"""The sections of the design. Registering one's own of a name takes its place."""
+"""The built-in sections. A registered section with the same name replaces one."""
 _NEVER_REPLACED = "recent_turns"
 """The messages themselves."""
 
@@ -37,9 +37,9 @@ class ChosenSections:
     """The registered sections of one request."""
 
     kept: tuple[tuple[ContextSection, float], ...] = ()
-    """With the share of each."""
+    """The sections, with the share of each."""
     version: int = 0
-    """Another one for every change."""
+    """A number that is different after every change."""
 
     @property
     def own(self) -> tuple[ContextSection, ...]:
@@ -48,20 +48,20 @@ class ChosenSections:
 
     @property
     def share(self) -> float:
-        """Of all of them together."""
+        """The share of all of them together."""
         return sum(share for _, share in self.kept)
 
     @property
     def replaced(self) -> frozenset[str]:
-        """Built-in ones whose place they take."""
+        """Built-in sections that they replace."""
         return frozenset(one.name for one in self.own) & BUILT_IN
 
 
 class SectionRegistry:
-    """A user's sections by name, in the order in which they were registered; safe for threads.
+    """A user's sections by name, in the order in which they were registered. Thread-safe.
 
     Args:
-        seconds: How long one may take; `attach` sets it from the settings.
+        seconds: How long one may take. `attach` sets it from the settings.
     """
 
     def __init__(self, *, seconds: float = 10.0) -> None:
@@ -72,20 +72,20 @@ class SectionRegistry:
         """Calls them with a deadline."""
 
     def attach(self, *, report: Report, seconds: float) -> None:
-        """Have failures reported, and set the deadline."""
+        """Set where failures are reported, and the deadline."""
         self._report = report
         self.caller.seconds = seconds
 
     @checked(SectionError)
     def register(self, section: ContextSection) -> None:
-        """Show a section in every context from now on, but in the view `minimal`.
+        """Show a section in every context from now on, except in the view `minimal`.
 
         Args:
-            section: One of a built-in section's name takes its place, one of a registered section's name too.
+            section: The section. It replaces a built-in or registered section with the same name.
 
         Raises:
-            SectionError: when name or share cannot be used, when all together would take more than half of a context,
-                or when it has the name of what cannot be replaced.
+            SectionError: if its name or share cannot be used, if all sections together would take more than half of a
+                context, or if it has the name of a section that cannot be replaced.
         """
         name, share = _checked(section)
         with self._lock:
@@ -93,7 +93,7 @@ class SectionRegistry:
             total = sum(at for _, at in kept.values())
             if total > NUMBERS.own_sections_share:
                 msg = (
-                    f"with {name!r} the registered sections would take {total:.0%} of a context, and may take at most "
+                    f"with {name!r} the registered sections would take {total:.0%} of a context, but may take at most "
                     f"{NUMBERS.own_sections_share:.0%}: lower their shares, or remove one"
                 )
                 raise SectionError(msg)
@@ -101,10 +101,10 @@ class SectionRegistry:
 
     @checked(SectionError)
     def remove(self, name: str) -> None:
-        """No longer show a registered section; a built-in one whose place it took is shown again.
+        """Stop showing a registered section. A built-in section that it replaced is shown again.
 
         Raises:
-            SectionError: when none of that name is registered.
+            SectionError: if no section with that name is registered.
         """
         with self._lock:
             kept = {one.name: (one, at) for one, at in self._chosen.kept}
@@ -115,7 +115,7 @@ class SectionRegistry:
 
     @property
     def chosen(self) -> ChosenSections:
-        """What a request shows: the registry as it is now."""
+        """The sections of a request: the registry as it is now."""
         with self._lock:
             return self._chosen
 
@@ -149,4 +149,4 @@ def _checked(section: ContextSection) -> tuple[str, float]:
 
 
 def _unheard(name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values
-    """A registry outside a memory has nobody to tell."""
+    """Reports nothing, for a registry outside a memory."""

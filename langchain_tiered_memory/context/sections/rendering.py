@@ -118,7 +118,7 @@ _SLACK_TOKENS = 2
 
 def as_standing(section: Section) -> Section:
     """A section whose very text stands before an earlier question, as the last that was shown of it."""
-    left = LeftOut(what=section.name, reason="stands already, before an earlier question", tokens=section.tokens)
+    left = LeftOut(what=section.name, reason="already shown, before an earlier question", tokens=section.tokens)
     return replace(section, text="", tokens=0, left_out=(*section.left_out, left))
 
 

@@ -1,1 +1,1 @@
-"""What a view shows of the past: its plan, its cover, what is barred, and how all of it is rendered."""
+"""What a view shows of the past: its plan, its cover, what is left out, and how it is rendered."""

@@ -95,8 +95,8 @@ def _doubt(message: BaseMessage, entry: Entry | None, redact: Callable[[str], st
     try:
         read_back = encode(decode(entry.payload)).digest
     except (UnknownMessageError, ValueError, KeyError, TypeError) as error:
-        return f"what the transcript has of it cannot be read: {error}"
-    return None if read_back == entry.digest else "what the transcript gives back is not what was written"
+        return f"its copy in the transcript cannot be read: {error}"
+    return None if read_back == entry.digest else "the transcript does not return what was written"
 
 
 def _whole_groups(candidates: Sequence[BaseMessage], withheld: dict[str, str]) -> list[BaseMessage]:

@@ -258,7 +258,7 @@ def forgotten_in(
         runtime.report(
             EventName.FORGOTTEN_NOT_STORED,
             f"{len(unexpected)} messages at the end of the list were forgotten under the same id with the same words, "
-            "and are not stored again; to say them anew, give them new ids",
+            "and are not stored again; to store them again, give them new ids",
             session_id=session.session_id,
             message_ids=unexpected[:20],
         )

@@ -137,9 +137,9 @@ def track_of(names: Sequence[str]) -> str:
 
 
 def handed_down_from(track: str) -> list[str]:
-    """The tracks whose forgotten messages a list on this one may still have: its own, and those above it.
+    """The tracks whose forgotten messages a list on this track may still have: this one and those above it.
 
-    A list is handed down from graph to sub-graph. What a sub-graph forgot says nothing of the graph's own messages.
+    A list is passed down from graph to sub-graph. What a sub-graph forgot says nothing about the graph's own messages.
     Version 0.1.0 cut the name of a track instead of its nodes' names.
     """
     above = accumulate(track.split(_BETWEEN), f"{{}}{_BETWEEN}{{}}".format)

@@ -2,9 +2,9 @@
 
 `RunnableWithMessageHistory` reads `.messages` before and after a run, and takes everything beyond the length of the
 second reading for new. It writes only if the run succeeds, and LangChain only logs errors of that write. So a history
-whose view changes meanwhile would store old messages twice or lose the user's, and so would a failing model or an
-interrupted stream. `TieredChatMessageHistory` is therefore empty when a run ends. The run then passes on all its
-messages, and the history stores those that it never showed. This also works for an object that serves many runs at
+whose view changes meanwhile would store old messages twice or lose the user's, and a failing model or an interrupted
+stream would lose them too. `TieredChatMessageHistory` is therefore empty when a run ends. The run then passes on all
+its messages, and the history stores those that it never showed. This also works for an object that serves many runs at
 once. `with_tiered_history` also writes the user's words before the model runs.
 """
 

@@ -1,1 +1,1 @@
-"""Vectors of passages in Chroma: embedded, on a server, or handed in."""
+"""Vectors of passages in Chroma: embedded, on a server, or with a client from the caller."""

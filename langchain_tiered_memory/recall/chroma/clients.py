@@ -58,7 +58,7 @@ class Server(Connection):
         self._timeout_seconds = timeout_seconds
         self._silent_since: float | None = None
         self.place = f"the server {self._url}"
-        self.remedy = "start it again (`chroma run`); what is missing is added by the next flush()"
+        self.remedy = "start it again (`chroma run`); the next flush() adds what is missing"
 
     @contextmanager
     def writing(self) -> Iterator[ClientAPI]:
@@ -138,8 +138,8 @@ class Given(Connection):
     def _connect(self) -> ClientAPI:
         if self._is_the_parents:
             msg = (
-                f"{self.place} was made before this process was forked, and cannot be used in both: search goes on by "
-                "words here. Pass its URL or its path instead, or open the memory in each process"
+                f"{self.place} was made before this process was forked, and cannot be used in both: search continues "
+                "by words here. Pass its URL or its path instead, or open the memory in each process"
             )
             raise IndexUnavailableError(msg)
         return self._given

@@ -57,9 +57,9 @@ def require_core() -> None:
     """
     if _core.is_lost:
         msg = (
-            "this process was forked after embedded Chroma had been used in its parent, whose core cannot start again "
-            "in a child: here search goes on by words alone, and vectors wait for the parent or the next process. Use "
-            "the memory for the first time after the fork, start processes by spawn, or run a Chroma server"
+            "this process was forked after its parent had used embedded Chroma, which cannot start again in a child: "
+            "here search continues by words alone, and vectors wait for the parent or the next process. Use the memory "
+            "for the first time after the fork, start processes by spawn, or run a Chroma server"
         )
         raise IndexUnavailableError(msg)
 

@@ -111,7 +111,7 @@ def scrub_database(directory: Path, *, busy_seconds: float) -> None:
         database.execute("INSERT INTO embedding_fulltext_search (embedding_fulltext_search) VALUES ('optimize')")
         database.execute("VACUUM")
         if (database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() or (0,))[0]:
-            msg = f"it and {DATABASE}-wal are as they were before, for another process or connection reads it"
+            msg = f"it and {DATABASE}-wal have their old content, because another process or connection reads it"
             raise sqlite3.OperationalError(msg)
 
 

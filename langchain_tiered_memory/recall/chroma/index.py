@@ -269,12 +269,12 @@ class ChromaIndex:
         expected = self.fingerprint.rpartition("/")[2]
         if made.ndim != _AXES or len(made) != len(texts) or (expected.isdigit() and made.shape[1] != int(expected)):
             msg = (
-                f"the embedder gave vectors of the shape {made.shape} for {len(texts)} texts, not of {expected} "
+                f"the embedder returned vectors of the shape {made.shape} for {len(texts)} texts, not of {expected} "
                 "dimensions; if its model changed, open the memory again and call rebuild_index()"
             )
             raise IndexUnavailableError(msg)
         if not numpy.isfinite(made).all():
-            msg = "the embedder gave vectors that are not finite numbers; check its model"
+            msg = "the embedder returned vectors that are not finite numbers; check its model"
             raise IndexUnavailableError(msg)
         return made
 
@@ -292,7 +292,7 @@ class ChromaIndex:
             raise
 
     @contextmanager
-    def _reporting(self, what: str, remedy: str = "check it; the text index goes on answering") -> Iterator[None]:
+    def _reporting(self, what: str, remedy: str = "check it; the text index still answers") -> Iterator[None]:
         """The seam where Chroma's, a server's and an embedder's code runs."""
         try:
             yield

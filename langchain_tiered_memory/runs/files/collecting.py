@@ -139,7 +139,7 @@ def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) 
     if is_crowded and times.crowded_at is None:
         runtime.report(
             EventName.FILES_CROWDED,
-            f"hot and warm are {utilisation:.0%} full, above {rules.alert_share:.0%}: a collection comes now",
+            f"hot and warm are {utilisation:.0%} full, above {rules.alert_share:.0%}: an early collection starts",
             session_id=ref.session_id,
             utilisation=round(utilisation, 3),
         )

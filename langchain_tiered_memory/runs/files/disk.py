@@ -40,7 +40,7 @@ _BESIDE = re.compile(r"(?:-wal|-shm|-journal|-mj[0-9a-f]{1,16}|\.chroma(?:\..{0,
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 MISSING = "missing"
 _OUTSIDE = "outside the allowed folders"
-_NO_FILE = "no regular file"
+_NO_FILE = "not a regular file"
 _OWN = "a file of this memory itself"
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _SETTLED_SECONDS = 3.0
@@ -175,7 +175,7 @@ class Disk:
             msg = f"{path!r} is outside of the folders that this run may read ({where})"
             raise FileRefusedError(msg)
         if found.path in folders:
-            msg = f"{path!r} cannot be opened: it is one of the folders that this run may read, and no file"
+            msg = f"{path!r} cannot be opened: it is one of the folders that this run may read, not a file"
             raise FileRefusedError(msg)
         if self.own.has(found.path):
             raise _own(found)
@@ -356,7 +356,7 @@ def kind_of(path: str, content: bytes) -> str:
 def too_large(path: str, size: int, most: int) -> FileTooLargeError:
     """The error for a file that is not kept."""
     return FileTooLargeError(
-        f"{path!r} has {size:,} bytes, and at most {most:,} are kept of a file: read it in parts, or raise "
+        f"{path!r} has {size:,} bytes, and at most {most:,} of a file are kept: read it in parts, or raise "
         "tiers.largest_bytes"
     )
 
@@ -366,7 +366,7 @@ def _own(place: Place) -> FileRefusedError:
 
 
 def _gone(place: Place) -> FileGoneError:
-    return FileGoneError(f"{str(place)!r} is not there, and is not kept")
+    return FileGoneError(f"{str(place)!r} does not exist, and is not kept")
 
 
 def _refused(place: Place, error: Exception) -> FileRefusedError:

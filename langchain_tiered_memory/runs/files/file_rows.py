@@ -85,7 +85,7 @@ def unpack_row(connection: Connection, key: int, row: Columns) -> bytes:
             msg = f"a kept content cannot be unpacked: {error}; doctor() drops it, and its file is read again"
             raise DamagedFileError(msg) from error
     if len(content) != row["size"] or checksum_of(content) != row["checksum"]:
-        msg = "a kept content is not what its checksum says; doctor() drops it, and its file is read again"
+        msg = "a kept content does not match its checksum; doctor() drops it, and its file is read again"
         raise DamagedFileError(msg)
     return content
 

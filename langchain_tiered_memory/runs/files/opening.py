@@ -75,7 +75,7 @@ def _opened(runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str
         if opened is not None:
             return opened
         kept, found = None, _found(runtime, place, None)
-    msg = f"{str(place)!r} is not there, and what was kept of it went meanwhile"
+    msg = f"{str(place)!r} does not exist, and its kept content is gone meanwhile"
     raise FileGoneError(msg)
 
 
@@ -151,7 +151,7 @@ def _enter(
         runtime.store.kept_files.cache.keep(ref.key, file.path, file.checksum, opened.content)
     about: dict[FileState, tuple[EventName, str]] = {
         "changed": (EventName.FILE_CHANGED, f"{file.size:,} bytes now"),
-        "deleted": (EventName.FILE_DELETED, "what is kept of it is shown, from its last reading"),
+        "deleted": (EventName.FILE_DELETED, "the content kept from its last reading is shown"),
     }
     if opened.state in about:
         name, said = about[opened.state]

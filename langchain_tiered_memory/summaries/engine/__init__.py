@@ -1,1 +1,1 @@
-"""The condensation engine: a chain of writers with breakers, bounds, hooks, validators and figures."""
+"""The condensation engine: a chain of writers with breakers, limits, hooks, validators and metrics."""

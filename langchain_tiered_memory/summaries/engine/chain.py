@@ -99,7 +99,7 @@ class _Tried:
         if self.failure is not None:
             return with_spent(self.failure, self.lost)
         if self.closed_seconds is not None:
-            said = f"every {self.who} failed again and again, and is left alone for {self.closed_seconds:.0f} seconds"
+            said = f"every {self.who} failed repeatedly, and is not called for {self.closed_seconds:.0f} seconds"
             return CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=self.closed_seconds)
         return CondensationError("no plugin wants this summary: register one, or use CondensationEngine.create")
 

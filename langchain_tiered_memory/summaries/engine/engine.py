@@ -1,9 +1,9 @@
-"""The condensation engine: has a summary written by the best fit writer, judged before it counts, else by the next.
+"""The condensation engine: the best writer writes a summary, validators judge it, and if it fails the next one writes.
 
-It stands between `summaries/tree/condense.py` and the writers. The order: hooks may change the job and name a writer;
-each candidate in turn passes its circuit breaker, writes within the bound on model calls, and has its text seen by
-hooks, mended by the audit and judged by validators. What is not taken goes on to the next candidate. Whatever a user
-put in is called through `extension_host.ExtensionCaller` and never breaks the turn.
+It stands between `summaries/tree/condense.py` and the writers. First, hooks may change the job and name a writer. Then
+each candidate in turn passes its circuit breaker and writes within the limit on model calls. Hooks see its text, the
+audit repairs it, and validators judge it. If the text is refused, the next candidate writes. A user's extensions are
+called through `extension_host.ExtensionCaller` and never break the turn.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Writer: TypeAlias = Annotated[
 
 
 class EngineChoices(TypedDict, total=False):
-    """Optional arguments of `CondensationEngine`, which explains them."""
+    """Optional arguments of `CondensationEngine`, explained there."""
 
     count_text: Callable[[str], int] | None
     clock: Callable[[], float] | None
@@ -73,16 +73,16 @@ class EngineChoices(TypedDict, total=False):
 
 
 class CondensationEngine:
-    """Writes summaries with plugins, validators and hooks. It serves one opened memory and is safe for threads.
+    """Writes summaries with plugins, validators and hooks. It serves one open memory and is thread-safe.
 
-    `create` makes one with the built-in plugins and validators, `create_custom` one with only what you give it.
+    `create` makes one with the built-in plugins and validators. `create_custom` makes one with only what you give it.
 
     Args:
         settings: Circuit breaker, limit of model calls, validation, monitoring, prompts and deadlines.
         count_text: Counts the tokens of a text. With `None`, the memory's counter does.
         clock: Returns seconds since the epoch. With `None`, the memory's clock does.
         attempts: How often models may fail before the extractive condenser writes instead.
-        max_open_seconds: The longest time that a model is left alone after failures, in seconds.
+        max_open_seconds: The longest time that a model is not called after failures, in seconds.
         prompt_generator: Writes the instructions for models.
     """
 
@@ -193,10 +193,10 @@ class CondensationEngine:
 
     @checked(SettingsError)
     def configure(self, settings: CondensationSettings) -> None:
-        """Use other settings from now on: the bounds, what is validated and measured, what is reported.
+        """Use other settings from now on: limits, and what is validated, measured and reported.
 
-        Plugins, hooks, validators and collectors stay. So do the options of models, and when views are condensed, which
-        the memory decides.
+        Plugins, hooks, validators, collectors and the models' options stay. When views are condensed does not change
+        either, because the memory decides that.
         """
         self._settings = settings
         self._caller.seconds = settings.plugin_seconds
@@ -213,7 +213,7 @@ class CondensationEngine:
         clock: Callable[[], float],
         report: Report,
     ) -> None:
-        """Serve a memory: count as it counts and ask its clock, unless told otherwise, and report as it does."""
+        """Serve a memory: use its counter and clock unless others are set, and report as it does."""
         self._count = self._own_count if self._own_count is not None else count_text
         self._clock = self._own_clock if self._own_clock is not None else clock
         self._report = report
@@ -228,7 +228,7 @@ class CondensationEngine:
 
     @checked(SettingsError)
     def unregister_plugin(self, name: Name) -> bool:
-        """Remove a plugin, even a built-in one. Returns whether there was one of that name."""
+        """Remove a plugin, even a built-in one. Returns whether there was one with that name."""
         return self._writers.unregister(name)
 
     def register_validator(self, validator: CondensationValidator) -> None:
@@ -264,7 +264,7 @@ class CondensationEngine:
         self._extensions.use_prompts(generator)
 
     def metrics(self) -> EngineMetrics:
-        """Return figures of what the engine has done since it was made."""
+        """Return figures of the engine's work since it was made."""
         return self._tally.metrics(self._writers.open_seconds(self._clock()))
 
     def history(self) -> tuple[CondensationRecord, ...]:
@@ -272,12 +272,12 @@ class CondensationEngine:
         return self._tally.records()
 
     def tell_of_window(self, session_id: str, outcome: Outcome) -> None:
-        """Tell the collectors that messages left a view without a summary. Blocking."""
+        """Tell the collectors that messages left a view without a summary. This blocks."""
         self._extensions.tell("on_fallback_to_window", session_id, outcome)
 
     @property
     def writes_later(self) -> bool:
-        """Whether rules may write at once what a model of ours writes when it is needed."""
+        """Whether rules may write at once what a built-in model writer writes later, when it is needed."""
         plugins = self._writers.plugins
         if self._settings.strategies.primary == "provider":
             return False
@@ -285,17 +285,17 @@ class CondensationEngine:
         return by_model and any(is_built_in_rules(one) for one in plugins)
 
     def room(self) -> int:
-        """Tokens that one call for several summaries may read and write, as its model's window bounds it."""
+        """Tokens that one call for several summaries may read and write, as its model's window allows."""
         model = self._together()
         return model.room() if model is not None else 0
 
     def answer_room(self) -> int | None:
-        """Tokens that one answer to such a call may have; `None` where nobody says."""
+        """Tokens that one answer to such a call may have. `None` if that is not known."""
         model = self._together()
         return model.answer_room() if model is not None else None
 
     def asks(self, model: object, *, by_name: bool = False) -> bool:
-        """Whether the first choice is this very model, or wraps it; by its name is enough where `by_name`."""
+        """Whether the first choice is this very model or wraps it. With `by_name`, the same name is enough."""
         first = self._together()
         return first is not None and first.asks(model, by_name=by_name)
 
@@ -305,21 +305,21 @@ class CondensationEngine:
         return next((one.together for one in built_in if one.together is not None), None)
 
     def condense(self, job: CondenseJob, *, later: bool = False) -> Flow[Condensed]:
-        """The summary of `job` by the first writer whose text is taken; by rules alone below `model_from_level`.
+        """The summary of `job` by the first writer whose text is accepted. Below `model_from_level`, only rules write.
 
         Args:
-            job: What is asked for.
-            later: Whether rules write it now where the first choice is a model of ours, which is asked when a view
-                needs it: then the answer says that it is by rules. Asked at once where their text is not taken.
+            job: The summary to write.
+            later: Whether rules write it now if the first choice is a built-in model writer, which is then called when
+                a view needs it. The result says that it is by rules. If their text is refused, the model is called now.
 
         Raises:
-            CondensationError: when there is none. `retry_after_seconds` is set where no writer was at fault now: the
-                bound on model calls was reached, or all are being left alone.
+            CondensationError: if there is none. `retry_after_seconds` is set if no writer failed now, because the
+                limit on model calls was reached or no writer may be called for a while.
         """
         return (yield from self.finish(self.prepare(job), later=later))
 
     def prepare(self, job: CondenseJob) -> Prepared:
-        """The job as hooks and prompt settings leave it, and who wants it: for `write_together`, then `finish`."""
+        """The job after hooks and prompt settings, and its plugins: for `write_together`, then `finish`."""
         self._tally.add("started")
         self._extensions.tell("on_condensation_start", self._context(job))
         job = self._extensions.before(job, self._context(job))
@@ -340,13 +340,13 @@ class CondensationEngine:
         standing: Standing | None = None,
         review: CondenseJob | None = None,
     ) -> Flow[tuple[list[Condensed | None], str | None]]:
-        """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
+        """The results of one model call for several jobs. `None` for a job that needs its own call.
 
-        `below` and `standing` are as for `Chain.several_of`. What it says to a `review` of the kept notes, which is no
-        summary, comes beside them, and what that took with the first of them; `None` where no call gave anything.
+        `below` and `standing` are as for `Chain.several_of`. The answer to a `review` of the kept notes, which is not a
+        summary, is returned beside them, and its cost is part of the first one's. It is `None` if no call answered.
 
         Raises:
-            CondensationError: when no model answered. As for `condense`.
+            CondensationError: if no model answered. As for `condense`.
         """
         try:
             asked = [*prepared, replace(prepared[0], job=review)] if review is not None else prepared
@@ -366,9 +366,9 @@ class CondensationEngine:
     def finish(
         self, prepared: Prepared, given: Condensed | None = None, *, later: bool | None = None
     ) -> Flow[Condensed]:
-        """The summary of a prepared job: what a call for several gave, where that is taken, else as for `condense`.
+        """The summary of a prepared job: the result of a call for several if it is accepted, else as for `condense`.
 
-        `later` is as there; `None`: no rules write it in the place of a model that is at hand.
+        `later` is as there. With `None`, rules do not write it instead of an available model.
         """
         job, context = prepared.job, prepared.context
         is_below = job.level < self._settings.model_from_level
@@ -385,7 +385,7 @@ class CondensationEngine:
         return self._taken(prepared, condensed, by)
 
     def stands_in(self) -> None:
-        """Count that a text which rules wrote before a model was asked stands in for it: it failed too often."""
+        """Count a text by rules that replaces a model's because the model failed too often."""
         self._tally.add("degraded")
 
     def _failed(self, prepared: Prepared, error: CondensationError) -> None:
@@ -437,7 +437,7 @@ class CondensationEngine:
 
 
 def _stand_ins(candidates: Sequence[CondensationPlugin]) -> tuple[CondensationPlugin, ...]:
-    """Built-in rules that may write until a model does: where the first choice is a model of ours."""
+    """Built-in rules that may write until a model does, if the first choice is a built-in model writer."""
     first = candidates[0] if candidates else None
     if not isinstance(first, CondenserPlugin) or not first.uses_model:
         return ()
@@ -445,4 +445,4 @@ def _stand_ins(candidates: Sequence[CondensationPlugin]) -> tuple[CondensationPl
 
 
 def _unheard(name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values of any kind
-    """An engine outside a memory has nobody to tell."""
+    """Reports nothing, for an engine outside a memory."""

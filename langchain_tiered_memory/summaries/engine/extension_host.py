@@ -115,7 +115,7 @@ class ExtensionCaller:
                 answer = Skipped(f"answered nonsense: {_shown(answer.value)}")
         self.report(
             EventName.EXTENSION_FAILED,
-            f"{who} {answer.why}; it is passed over",
+            f"{who} {answer.why}; it is skipped",
             session_id=session_id,
             extension=who,
             hung=answer.hung,
@@ -206,14 +206,14 @@ class Extensions:
         """Call it from now on."""
         what, name = _KINDS[kind].__name__, getattr(new, "name", None)
         if not isinstance(new, _KINDS[kind]):
-            msg = f"a {what} is asked for, {type(new).__name__} is none"
+            msg = f"a {what} is required, and {type(new).__name__} is not one"
             raise SettingsError(msg)
         if not isinstance(name, str) or not name:
-            msg = f"a {what} has a name, a text that is not empty; {type(new).__name__} has {name!r}"
+            msg = f"a {what} needs a name, a non-empty text; {type(new).__name__} has {name!r}"
             raise SettingsError(msg)
         with self._lock:
             if kind == "validators" and any(one.name == name for one in self.validators):
-                msg = f"there is a validator {name!r} already: give each a name of its own"
+                msg = f"there is already a validator {name!r}: give each its own name"
                 raise SettingsError(msg)
             setattr(self, kind, (*getattr(self, kind), new))
 
@@ -221,7 +221,7 @@ class Extensions:
         """Ask this one from now on."""
         given: object = generator
         if given is not None and not isinstance(given, PromptGenerator):
-            msg = f"a PromptGenerator has generate_prompt; {type(given).__name__} has not"
+            msg = f"a PromptGenerator needs generate_prompt, which {type(given).__name__} lacks"
             raise SettingsError(msg)
         self.prompts = generator
 

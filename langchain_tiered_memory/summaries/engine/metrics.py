@@ -1,4 +1,4 @@
-"""What the engine did since it was made: counts, and its last attempts with what was measured of each summary."""
+"""The engine's work since it was made: counts, and its last attempts with the measures of each summary."""
 
 from __future__ import annotations
 
@@ -17,45 +17,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterMetrics:
-    """One plugin's share."""
+    """Figures of one plugin."""
 
     name: str
     attempts: int = 0
-    """How often it was asked for a summary."""
+    """How often it was asked to write a summary."""
     successes: int = 0
-    """How often its summary was taken."""
+    """How often its summary was accepted."""
     failures: Mapping[FailureReason, int] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
-    """Answers of its model that were not taken, by what was wrong with them: each took a call, or a part of one."""
+    """Refused answers of its model, by what was wrong with them. Each took a call, or a part of one."""
     calls: int = 0
-    """Model calls it made, as far as the engine can see: those of the built-in writers, and what a plugin reports."""
+    """Model calls that it made, as far as the engine knows: those of built-in writers, and those that a plugin
+    reports."""
     open_seconds: float = 0.0
-    """How long its circuit breaker keeps it out from now on; 0 where it may write."""
+    """Seconds until its circuit breaker lets it write again. 0 if it may write now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineMetrics:
-    """All of it, since the engine was made."""
+    """Figures of the engine's work since it was made."""
 
     attempts: int = 0
-    """Summaries it was asked for, every attempt counted."""
+    """How many summaries it was asked for, counting every attempt."""
     successes: int = 0
     failures: Mapping[FailureReason, int] = field(default_factory=dict)
-    """Attempts that gave no summary, by the reason they ended with."""
+    """Attempts without a summary, by their final reason."""
     fallbacks: int = 0
     """How often the next writer took over."""
     degraded: int = 0
-    """Summaries written by rules in the stead of those who should have."""
+    """Summaries that rules wrote because the intended writer did not."""
     calls: int = 0
     """Model calls of all writers."""
     writers: tuple[WriterMetrics, ...] = ()
-    """By priority; those that were unregistered are left out."""
+    """Figures by plugin, in order of priority. Unregistered plugins are left out."""
 
 
 Counted: TypeAlias = Literal[
     "started", "succeeded", "degraded", "failed", "fell back", "asked", "called", "writer failed", "refused"
 ]
-"""`asked`, `called`, `writer failed` and `refused` are a writer's own; `degraded`: rules stand in for others."""
+"""`asked`, `called`, `writer failed` and `refused` are about one writer. `degraded`: rules replaced other writers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,19 +70,19 @@ class CondensationRecord:
     attempt: int
     source_tokens: int
     writer: str | None = None
-    """Whose text was taken; `None` where none was."""
+    """The writer of the accepted text. `None` if no text was accepted."""
     tokens: int = 0
-    """Of the summary."""
+    """Tokens of the summary."""
     degraded: bool = False
     reason: FailureReason | None = None
-    """Why no summary came about, or why it is degraded."""
+    """Why there is no summary, or why it is degraded."""
     error: str | None = None
     measures: Mapping[str, float] = field(default_factory=dict)
-    """By the names in `condensation.validation.metrics`; what could not be measured is left out."""
+    """Measures by the names in `condensation.validation.metrics`. What could not be measured is left out."""
 
 
 class Tally:
-    """Counts as the engine goes, by what happened, to which writer, and why; keeps the last attempts. For threads."""
+    """Counts what happened to which writer and why, and keeps the last attempts. Thread-safe."""
 
     def __init__(self, *, keep: int) -> None:
         self._lock = forks.Lock()
@@ -89,12 +90,12 @@ class Tally:
         self._records: deque[CondensationRecord] = deque(maxlen=keep)
 
     def keep(self, most: int) -> None:
-        """Keep so many attempts from now on, of those that are there the last."""
+        """Keep this many attempts from now on, the last ones of those present."""
         with self._lock:
             self._records = deque(self._records, maxlen=most)
 
     def note(self, context: CondensationContext, **became: Any) -> None:  # noqa: ANN401 - fields of the record
-        """Keep one more attempt, and what became of it."""
+        """Keep one more attempt and its outcome."""
         record = CondensationRecord(
             at=context.at,
             session_id=context.session_id,
@@ -113,12 +114,12 @@ class Tally:
             return tuple(self._records)
 
     def add(self, what: Counted, writer: str = "", why: str = "", *, times: int = 1) -> None:
-        """It happened."""
+        """Count one event."""
         with self._lock:
             self._counts[what, writer, why] += times
 
     def metrics(self, writers: Iterable[tuple[str, float]]) -> EngineMetrics:
-        """The figures now; `writers` by name with the seconds that their breakers stay open."""
+        """The figures now. `writers` has the seconds that the breakers stay open, by name."""
         with self._lock:
             counts = Counter(self._counts)
 

@@ -312,7 +312,7 @@ class Writers:
         """Add a plugin."""
         given: object = plugin
         if not isinstance(given, CondensationPlugin):
-            msg = f"a plugin has name, priority, should_activate and condense; {type(given).__name__} has not"
+            msg = f"a plugin needs name, priority, should_activate and condense; {type(given).__name__} lacks some"
             raise SettingsError(msg)
         if not isinstance(plugin.name, str) or not plugin.name or not isinstance(plugin.priority, int | float):
             msg = f"a plugin's name is a text and its priority a number, not {plugin.name!r} and {plugin.priority!r}"
@@ -397,7 +397,7 @@ class Writers:
                 self._tally.add("writer failed", plugin.name, error.reason)
                 seconds = breaker.failed(given, now()) if breaker is not None else None
                 if seconds is not None:
-                    said = f"{plugin.name} failed again ({error.reason}) and is left alone for {seconds:g} seconds"
+                    said = f"{plugin.name} failed again ({error.reason}) and is not called for {seconds:g} seconds"
                     self._door.report(EventName.CIRCUIT_OPENED, said, writer=plugin.name, seconds=seconds)
             raise
         finally:

@@ -1,1 +1,1 @@
-"""The summary tree: what is due, who makes it, and which summaries cover what is older."""
+"""The summary tree: what is due, who makes it, and which summaries cover older messages."""

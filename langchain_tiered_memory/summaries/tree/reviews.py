@@ -112,11 +112,11 @@ def join_notes(
     if joined:
         left = sum(map(bool, map(marks.instead_of, lines))) - len(found)
         said = f"{joined} notes, of {len(review.kept)} that have no room in the list, are said in {len(found)}"
-        said += f"; {left} lines that name others were not taken" if left > 0 else ""
+        said += f"; {left} lines that name others were refused" if left > 0 else ""
         runtime.report(EventName.NOTES_JOINED, said, session_id=ref.session_id, joined=joined, notes=len(review.kept))
         return
     if found:
-        why = "what it joins was changed meanwhile"
+        why = "the notes that it joins changed meanwhile"
     elif any(map(marks.instead_of, lines)):
         why = f"none of its {len(lines)} lines says in fewer words what the notes say that it names"
     else:

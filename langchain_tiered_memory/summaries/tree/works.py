@@ -97,7 +97,7 @@ def read_work(runtime: Runtime, ref: SessionRef, summary: Summary) -> Work | Non
         from_tools = any(one.from_tools for one in below)
     if len(sources) < len(summary.sources):
         missing = len(summary.sources) - len(sources)
-        error = CondensationError(f"{missing} of the {len(summary.sources)} things that it covers cannot be read")
+        error = CondensationError(f"{missing} of its {len(summary.sources)} sources cannot be read")
         put_off(runtime, ref, summary, error, wait_seconds=_LONGEST_WAIT_SECONDS)
         return None
     job = _job(runtime, ref, summary, sources=sources, facts=facts, participants=participants)
@@ -216,7 +216,7 @@ def _tell_stand_in(
     """Tell that a degraded summary stands until a better one is made."""
     runtime.report(
         EventName.CONDENSATION_FELL_BACK,
-        f"{writer} wrote in its stead, attempt {summary.attempts}: {error}",
+        f"{writer} wrote it instead, attempt {summary.attempts}: {error}",
         session_id=ref.session_id,
         summary_id=summary.id,
         cause=cause,

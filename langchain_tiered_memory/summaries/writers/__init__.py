@@ -1,1 +1,1 @@
-"""Who writes a summary: a chat model, or sentences chosen from the sources."""
+"""The writers of summaries: a chat model, or rules that choose sentences from the sources."""

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import ValidationSettings
 
 NOTES = "notes"
-"""The strategy of what is no summary: the kept notes that have no room, joined. It has no sources."""
+"""The strategy for joining kept notes that have no room. It is not a summary and has no sources."""
 _TALK_SHARE = 0.25
-"""Of what messages say: where so much is small talk, and nothing in particular is said, they may be told in a line."""
+"""A share of what messages say. If this much is small talk and nothing particular is said, one line may tell them."""
 _LOOKED_AT = 4_000
-"""Characters of one message: small talk is brief."""
+"""The most characters of a small-talk message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +49,12 @@ class SourceText:
     open_calls: tuple[str, ...] = ()
     """Tool calls of this message without a result, in words."""
     states_nothing: bool = False
-    """Whether it is what a call that only looked at files brought: their words, which nobody here said. Or one line
-    that says that a file was written, as the call did."""
+    """Whether it is the result of a call that only looked at files, so nobody here said its words, or one line that
+    says that a file was written, as the call did."""
     over: frozenset[str] = frozenset()
-    """Of a summary, the points that hold no longer, in their words."""
+    """The points of a summary that no longer hold, in their words."""
     is_refusal: bool = False
-    """Whether it answers a change of a file that was refused: no find of the tool, for whoever refused it speaks."""
+    """Whether it answers a refused change of a file. Then the person who refused speaks, not the tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +83,9 @@ class CondenseJob:
     remake: bool = False
     """Whether a finished summary is written again. If that fails, it keeps its text."""
     instructions: str | None = None
-    """Instructions instead of the built-in ones; see `prompts.building.instructions` for their placeholder."""
+    """Instructions instead of the built-in ones. `prompts.building.instructions` explains their placeholder."""
     refused: str = ""
-    """Why the last answer was rejected. The model is told, because the same request would bring the same answer."""
+    """Why the last answer was rejected. The model is told, because the same request would get the same answer."""
     correction: str = ""
     """What a person said was wrong or missing in the last text. The next one must say it."""
     kept: tuple[Fact, ...] = ()
@@ -101,17 +101,17 @@ class CondenseJob:
 
     @property
     def known(self) -> tuple[str, ...]:
-        """What a writer is told besides the sources: names, the title, facts, kept statements."""
+        """What a writer is told in addition to the sources: names, the title, facts, kept statements."""
         title = [self.title] if self.title else []
         kept = (fact.text for fact in self.kept)
         said = [self.correction] if self.correction else []
         return (*self.participants, *title, *said, *(fact.text for fact in self.facts), *kept)
 
     def unsound(self, text: str, settings: ValidationSettings) -> Unsound | None:
-        """Return why `text` cannot stand for the sources, or `None` if it can, or nobody asks.
+        """Return why `text` cannot stand for the sources. `None` if it can, or if the rule is off.
 
-        Messages in which rules find nothing in particular may be told in a line, as the prompt asks. A name that stands
-        in a message beside them ("the game" is called so there) is known.
+        Messages in which rules find nothing particular may be told in a line, as the prompt asks. A name in a message
+        beside them (which says what "the game" is called) counts as known.
         """
         if not settings.enabled or "soundness" not in settings.rules:
             return None
@@ -128,7 +128,7 @@ class CondenseJob:
         return unsound(found)
 
     def _is_talk(self, texts: Sequence[str]) -> bool:
-        """Whether rules find nothing in particular in these messages, and small talk among them."""
+        """Whether rules find nothing particular in these messages, and find small talk among them."""
         if any(fact.weight >= SURE for fact in self.facts):
             return False
         said = [sentence for text in texts for sentence in sentences(text[:_LOOKED_AT])]
@@ -137,19 +137,19 @@ class CondenseJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One of several summaries that are to be written in one call."""
+    """One of several summaries to write in one call."""
 
     job: CondenseJob
     below: dict[str, int] = field(default_factory=dict)
-    """Above level 1: of its sources, by their ids, those that the same call writes, as places among its parts."""
+    """Above level 1, those of its sources that the same call writes: their places among its parts, by id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condensed:
-    """The finished text of a summary, or of one that a call for several was asked for."""
+    """The finished text of a summary, or of one part of a call for several."""
 
     text: str
-    """Empty only within a call for several: where the part is missing, or cannot be used."""
+    """Empty only within a call for several, if the part is missing or cannot be used."""
     tokens: int
     model: str
     """The writer: a model's name, or `extractive`."""
@@ -161,7 +161,7 @@ class Condensed:
     shown: tuple[str, ...] = ()
     """What else its writer knew: the request behind which it was asked, what it wrote before in the same call."""
     marks: bool = False
-    """Whether its writer marks what must last, here or in what it wrote with it: what it leaves out is its choice."""
+    """Whether its writer marks what must last, here or in what it wrote with it. Then its omissions are deliberate."""
     by_rules: bool = False
     """Whether rules wrote it for now, although there is a model. The model writes it when a view needs it."""
     degraded: bool = False
@@ -174,12 +174,12 @@ class Condensed:
 
 
 def without_text(condensed: Condensed, fault: str, why: str, reason: FailureReason) -> Condensed:
-    """An answer that cannot be used, as one that has no text: its last refusal says why."""
+    """A result without text for an answer that cannot be used. Its last refusal says why."""
     return replace(condensed, text="", tokens=0, reason=reason, refused=(*condensed.refused, Refused(fault, why)))
 
 
 class UnsoundSummaryError(CondensationError):
-    """A text came back that cannot stand for its sources. It is kept in case that nobody writes a better one."""
+    """A text came back that cannot stand for its sources. It is kept in case nobody writes a better one."""
 
     def __init__(self, message: str, *, written: Condensed) -> None:
         super().__init__(message, spent=written.spent, reason=FailureReason.UNSOUND, refused=written.refused)
@@ -187,23 +187,23 @@ class UnsoundSummaryError(CondensationError):
 
 
 def with_spent(error: CondensationError, spent: Spent, *, refused: Sequence[Refused] = ()) -> CondensationError:
-    """The same failure, with what it and the calls around it took in all; what was refused is mostly told already."""
+    """The same failure, with the total cost of it and the calls around it. Most refusals are already reported."""
     wait = error.retry_after_seconds
     return CondensationError(str(error), spent=spent, reason=error.reason, retry_after_seconds=wait, refused=refused)
 
 
 class Condenser(Protocol):
-    """A built-in writer: one that waits for a model through the driver, so that sync and async share its code."""
+    """A built-in writer. It waits for a model through the driver, so that sync and async share its code."""
 
     @property
     def name(self) -> str:
-        """Who signs the summaries: a model's name, or `extractive`."""
+        """The name that signs the summaries: a model's name, or `extractive`."""
         ...
 
     def condense(self, job: CondenseJob) -> Flow[Condensed]:
-        """The text for `job`, within its size.
+        """Return the text for `job`, within its size.
 
         Raises:
-            CondensationError: when no usable text came back; the message says why.
+            CondensationError: if no usable text came back. The message says why.
         """
         ...

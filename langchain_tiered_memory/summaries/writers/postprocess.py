@@ -92,7 +92,7 @@ class Finish:
             if wrong is None:
                 written, quotes = changed, False
                 continue
-            said = f"hook {hook.name} gave a text that is not taken ({wrong[1]}); the one before it counts"
+            said = f"hook {hook.name} returned a text that was refused ({wrong[1]}); the earlier text is used"
             self.report(
                 EventName.EXTENSION_FAILED, said, session_id=job.session_id, extension=f"hook {hook.name}", hung=False
             )
@@ -103,7 +103,7 @@ class Finish:
             wrong = self._rejection(job, summary)
         if wrong is None:
             return summary
-        message = f"{written.model}'s summary was not taken: {wrong[1]}"
+        message = f"{written.model}'s summary was refused: {wrong[1]}"
         written = replace(written, refused=(*written.refused, Refused(wrong[0].value, wrong[1])))
         if wrong[0] is FailureReason.UNSOUND:
             raise UnsoundSummaryError(message, written=written)
@@ -129,7 +129,7 @@ class Finish:
         stay = sum(len(instead_of(line)) for line in written.text.splitlines())
         stay -= sum(len(ends(line)) for line in own.splitlines())
         if stay > 0:
-            said = f"{written.model} named {stay} notes that are not listed, or not told of: they stay"
+            said = f"{written.model} would replace {stay} notes that are not listed or not mentioned: they stay"
             self.report(EventName.NOTE_NOT_REPLACED, said, session_id=job.session_id, level=job.level, notes=stay)
         text = own
         times = (job.first_at, job.last_at, *(source.at for source in job.sources))

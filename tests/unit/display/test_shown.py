@@ -218,7 +218,7 @@ def test_handles_read_nothing_for_their_repr_and_say_why_they_cannot_be_looked_u
     assert memory.sessions() == []
     assert str(session).startswith("Session 's': 0 messages")
     session.add_messages([HumanMessage("hello")])
-    assert "is not one of user 'bob'" in str(memory.session("s", user="bob"))
+    assert "does not belong to user 'bob'" in str(memory.session("s", user="bob"))
     assert "m.db, 1 session" in str(memory).replace("\n", "")
     memory.close()
     assert repr(memory).endswith("m.db>")

@@ -152,7 +152,7 @@ def test_a_run_whose_messages_are_forgotten_again_and_again_is_not_saved_for_eve
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(store.kept_files, "placed", forgets)
-            with pytest.raises(StorageConflictError, match="8 times messages were edited or forgotten"):
+            with pytest.raises(StorageConflictError, match="8 times, messages were edited or forgotten"):
                 saved(memory)
         assert session.checkpoints() == []
         assert saved(memory).id == session.checkpoints()[0].id
@@ -360,7 +360,7 @@ def test_a_pin_of_a_forgotten_message_is_skipped_and_named() -> None:
         with store_of(memory).database.write() as connection:
             connection.execute(delete(schema.entries).where(schema.entries.c.message_id == "q0"))
         found = [(one.what, one.detail) for one in restored(memory, checkpoint_id=made.id).differences]
-        assert ("q0", "it was pinned, and is gone") in found
+        assert ("q0", "it was pinned and is gone") in found
 
 
 def test_a_checkpoint_of_a_track_alone_puts_nothing_of_the_run_back() -> None:

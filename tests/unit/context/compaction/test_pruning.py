@@ -148,7 +148,7 @@ def test_old_history_that_nobody_refers_to_goes_before_anything_scored() -> None
     assert score(old) > score(item(2))
     found = pruned([old, item(2)], 150)
     assert found.kept == (2,)
-    assert found.dropped[1] == "old, and not referred to lately"
+    assert found.dropped[1] == "old, and not mentioned lately"
 
 
 def test_what_is_essential_goes_when_nothing_undecided_is_left() -> None:

@@ -215,7 +215,7 @@ def test_a_hook_s_text_that_is_not_taken_is_passed_over(text: str) -> None:
     one = engine(ScriptedModel(answers=[GOOD]), heard=heard, validation=PLAIN)
     one.register_hook(Hook(after_condensation=lambda _, made, __: replace(made, text=text)))
     assert run(one.condense(job())).text == GOOD
-    assert "the one before it counts" in heard.of("extension_failed")[0]
+    assert "the earlier text is used" in heard.of("extension_failed")[0]
 
 
 def test_hooks_and_telemetry_can_be_switched_off() -> None:
