@@ -282,7 +282,7 @@ def test_a_message_to_a_closed_session_opens_it_again(store: SqlStore) -> None:
 def test_a_call_that_cannot_be_written_whole_writes_nothing(store: SqlStore) -> None:
     ref = session_with(store, 2)
     before = store.transcript.totals(ref)
-    with pytest.raises(InvalidInputError, match="short name"):
+    with pytest.raises(InvalidInputError, match="shorter name"):
         append(store, "s", incoming("good"), incoming("edited", "m1"), incoming("bad", track="t" * 2000))
     assert store.transcript.totals(ref) == before
     assert [entry.text for entry in store.transcript.entries(ref)] == ["word1 common", "word2 common"]

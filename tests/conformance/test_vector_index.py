@@ -242,7 +242,7 @@ def test_vectors_of_another_dimension_or_no_numbers_are_refused(
     index = opened(FixedEmbeddings([0.5, 0.5, 0.5]))
     index.add([row(1)])
     liar = opened(FixedEmbeddings(vector))
-    with pytest.raises(IndexUnavailableError, match="embedder gave vectors"):
+    with pytest.raises(IndexUnavailableError, match="embedder returned vectors"):
         liar.add([row(2)])
     assert index.ids() == ({1} if index._owned else liar.ids())
 

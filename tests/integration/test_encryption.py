@@ -184,7 +184,7 @@ def test_a_key_is_told_nowhere(
 
 
 def test_what_has_no_file_takes_no_key_and_no_text_goes_to_chroma(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="in memory ends with the process"):
+    with pytest.raises(SettingsError, match="in-memory database ends with the process"):
         TieredMemory.open(encryption_key=key_of_tests)
     with pytest.raises(SettingsError, match="PostgreSQL is encrypted where it runs"):
         TieredMemory.open("postgresql://nobody@127.0.0.1:1/none", encryption_key=key_of_tests)

@@ -125,7 +125,7 @@ def test_a_deleted_file_is_shown_as_it_was_and_is_obsolete(desk: Desk) -> None:
         collect(desk.runtime, desk.ref, roots=[str(desk.folder)])
         desk.clock[0] += 3601
     assert places(desk.runtime.store, desk.ref) == {}
-    with pytest.raises(FileGoneError, match="not there, and is not kept"):
+    with pytest.raises(FileGoneError, match="does not exist, and is not kept"):
         desk.open(path)
     desk.write("a.py", "it is back")
     assert desk.open(path).state == "new"

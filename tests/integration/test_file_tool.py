@@ -189,7 +189,7 @@ def test_what_cannot_be_opened_is_an_answer_and_a_large_file_comes_in_pages(
         shown = results(said(call_style, agent_of(memory, folder, *replies, max_tokens=120), "Look."))
         assert "outside of the folders" in shown[0]
         assert "is not a text file: it has 2 bytes" in shown[1]
-        assert "not there" in shown[2]
+        assert "does not exist" in shown[2]
         assert "cannot be opened" in shown[3]
         assert "Continue with start_line" in shown[4]
         count = memory.core.runtime.counter.count_text

@@ -377,7 +377,7 @@ def test_a_view_waits_for_a_summary_only_where_one_is_due(
         seen.session.finish_task("the register")
     outcome = asked(seen, call_style).guard.outcome
     assert outcome.reason is expected
-    assert str(outcome.error).endswith("are not due yet" if due is None else "the next request takes them up")
+    assert str(outcome.error).endswith("are not due yet" if due is None else "the next request uses them")
 
 
 @both

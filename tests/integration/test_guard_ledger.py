@@ -283,7 +283,7 @@ def test_a_view_past_most_of_its_threshold_is_condensed_when_the_cache_ran_out_a
     outcome = told(call_style, session.context, "", max_tokens=BUDGET).guard.outcome
     assert outcome.kind is expected
     if expected is OutcomeKind.CONDENSED:
-        assert "cache ran out" in outcome.why
+        assert "cache expired" in outcome.why
         assert told(call_style, session.context, "", max_tokens=BUDGET).guard.outcome.kind is OutcomeKind.NOT_NEEDED
 
 

@@ -249,7 +249,7 @@ def test_a_conversation_that_the_memory_refuses_does_not_stop_the_others(tmp_pat
         assert report.added["b"] == 1
         (refused,) = report.refused
         assert refused.name == "a"
-        assert "short name" in refused.reason
+        assert "shorter name" in refused.reason
 
 
 def test_a_session_can_be_named_for_one_conversation_only(tmp_path: Path) -> None:

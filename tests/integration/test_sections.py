@@ -192,7 +192,7 @@ def test_what_stands_already_is_not_said_twice() -> None:
             context = session.context(max_tokens=4000)
             session.add_messages([AIMessage("40 m.", id=f"answer{number}")])
         assert everything(context).count("Answer in metres.") == 1
-        assert "stands already" in context.section("house").left_out[0].reason  # type: ignore[union-attr]
+        assert "already shown" in context.section("house").left_out[0].reason  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("name", ["user_queries", "code_results", "semantic_results", "level_1_summaries", "files"])

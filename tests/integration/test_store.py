@@ -96,7 +96,7 @@ def test_a_batch_reads_what_was_there_before_it_and_writes_the_last_word_on_each
     assert results[1:4] + results[6:] == [None] * 6
     assert [store.get(DOCS, key).value for key in ("old", "new")] == [{"n": 2}, {"n": 4}]
     assert store.list_namespaces() == [DOCS]
-    with pytest.raises(InvalidInputError, match="no JSON"):
+    with pytest.raises(InvalidInputError, match="not JSON"):
         told(call_style, store.batch, [PutOp(DOCS, "a", {"n": 6}), PutOp(DOCS, "b", {"n": object()})])
     assert store.get(DOCS, "a") is None
 

@@ -75,7 +75,7 @@ def test_a_condensing_model_that_parses_its_answer_is_told_of_and_the_extractive
         session.context("", max_tokens=4000)
         session.flush()
         assert session.metrics().levels
-        assert any("answers with a str" in event.reason for event in told)
+        assert any("returns a str" in event.reason for event in told)
 
 
 @pytest.mark.slow

@@ -204,7 +204,7 @@ def test_several_conversations_in_one_file_are_several(tmp_path: Path) -> None:
         ("", "c.json", "empty"),
         ("{\n  1\n}", "c.json:2", "not JSON"),
         ('{"role": "user", "content": "hi"}\n\n{"role"', "c.json:3", "not JSON"),
-        ('{"role": "user", "content": "hi"}\n{"role": "pope", "content": "hi"}', "c.json:2", "cannot be taken"),
+        ('{"role": "user", "content": "hi"}\n{"role": "pope", "content": "hi"}', "c.json:2", "cannot be read"),
         ('{"role": "user", "content": "hi"}\n[1]', "c.json:2", "expected a message, found list"),
         (
             '{"role": "user", "content": "hi", "timestamp": "soon"}\n{"role": "user", "content": "x"}',

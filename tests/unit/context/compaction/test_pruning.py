@@ -156,7 +156,7 @@ def test_what_is_essential_goes_when_nothing_undecided_is_left() -> None:
     undecided = item(2, age=0, bond="task", kind="active_code", references=5)
     assert score(undecided) > score(essential)
     assert pruned([essential, undecided], 100).kept == (1,)
-    assert pruned([essential, undecided], 50).dropped[1].startswith("essential, and there is no room")
+    assert pruned([essential, undecided], 50).dropped[1].startswith("essential, but there is no room")
 
 
 def test_what_is_kept_if_there_is_space_goes_before_what_is_kept_if_it_is_relevant() -> None:

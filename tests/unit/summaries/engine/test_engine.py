@@ -255,7 +255,7 @@ def test_two_plugins_of_one_name_are_a_typed_error() -> None:
     for name in ("one", "extractive"):
         with pytest.raises(SettingsError, match="already"):
             one.register_plugin(Plugin(name=name))
-    with pytest.raises(SettingsError, match="has not"):
+    with pytest.raises(SettingsError, match="lacks some"):
         one.register_plugin(object())  # type: ignore[arg-type]
 
 
