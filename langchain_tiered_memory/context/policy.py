@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.recall_budget import RecallBudget
+from langchain_tiered_memory.context.recall_budget import RecallBudget, set_aside
 from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.types.contexts import Mode, ModeName, PolicyRow, ViewPolicy
@@ -137,7 +137,10 @@ def resolved(
     rest = max(total - fixed, 0)
     replaced = sections.replaced
     own = min(round(sections.share * total), rest) if "minimal" not in mode else 0
-    recall, spared = (rest, 0) if "recall" in mode else _set_aside(settings, mode, given, rest=rest, replaced=replaced)
+    looks_up = "recall" in mode or (mode.looks_up and "semantic_results" not in replaced)
+    recall = set_aside(given, mode, settings.context, rest=rest) if looks_up else 0
+    at_work = min(NUMBERS.recall_at_work_share, settings.context.recall_share)
+    spared = max(round(at_work * rest) - recall, 0) if looks_up and "files" in mode else 0
     recall = min(recall + own, rest)
     view = rest - recall
     columns = table(settings, filled=max(view - spared, 0))
@@ -286,20 +289,3 @@ def filled_at_least(settings: Settings, filled: int) -> int:
 def _first(columns: dict[ModeName, PolicyRow], mode: Mode) -> PolicyRow:
     """What is chosen for one request: the first column that holds."""
     return next((columns[name] for name in mode.names if name in columns), columns["talk"])
-
-
-def _set_aside(
-    settings: Settings, mode: Mode, given: RecallBudget, *, rest: int, replaced: frozenset[str]
-) -> tuple[int, int]:
-    """Tokens set aside for recall, and those that it was not given of its share beside file work."""
-    if not mode.looks_up or "semantic_results" in replaced:
-        return 0, 0
-    most = settings.context.recall_share
-    share = most if given.share is None else min(given.share, most)
-    if "files" not in mode or "asked" in mode:
-        return round(share * rest), 0
-    at_work = NUMBERS.recall_at_work_share
-    if given.share is not None:
-        share = min(share, max(at_work, given.answers))
-    recall = round(share * rest)
-    return recall, max(round(min(at_work, most) * rest) - recall, 0)

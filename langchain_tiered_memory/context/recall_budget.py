@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.required_messages import RequiredMessages
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import ContextSettings
+    from langchain_tiered_memory.types.contexts import Mode
     from langchain_tiered_memory.types.records import Entry, SessionRef
 
 
@@ -39,17 +40,44 @@ class RecallBudget:
     share: float | None = None
     """Of the budget, at most, though more room may be left: what is said next needs it. `None`: nothing was said."""
     answers: float = 0.0
-    """Of the budget, what answers it: so much is given wherever a share is less."""
-    free: float = 0.0
     """Of the budget, what all that answers it takes, up to a question's share: given where room is left."""
-    leaves_what_stands: bool = False
-    """Whether what was recalled for earlier messages gives way to nothing that is recalled for this one."""
     stands: bool = True
     """Whether what is recalled for it stands in the requests after it: only what was asked for is worth that room."""
     found: Found | None = None
     """What was found for it; `None` where nobody looked."""
     is_late: bool = False
     """Whether it is known only since the view was decided, which left no room for it."""
+
+
+def set_aside(said: RecallBudget, mode: Mode, settings: ContextSettings, *, rest: int) -> int:
+    """Tokens that a view leaves for recall, of the `rest` beside system prompt and tools.
+
+    Work on files needs its room, and has tools to ask for more: it leaves a tenth at most, or the best that answers.
+    """
+    share = settings.recall_share if said.share is None else min(said.share, settings.recall_share)
+    tokens = rest if "recall" in mode else round(share * rest)
+    if "files" not in mode or said.share is None:
+        return tokens
+    best = min(round(said.answers * rest), NUMBERS.answers_tokens)
+    return min(tokens, max(round(NUMBERS.recall_at_work_share * rest), best))
+
+
+def recall_room(inputs: Inputs, *, left: int, beside: int, standing: int, is_repeated: bool) -> int:
+    """Tokens that recall takes of those that the view `left`, with what is `beside` it: its frame, registered sections.
+
+    It takes all of them for a query of the caller's own. What the user said has its share, and what answers it in any
+    case: what is said next needs the rest. What was recalled for earlier messages (`standing` tokens) gives way only to
+    what a question brings. A tool loop keeps to what was set aside; to what answers, too, until that `is_repeated`.
+    """
+    policy, said = inputs.policy, inputs.recall_budget
+    share, answers = (round(one * (policy.total - policy.fixed)) + beside for one in (said.share or 0.0, said.answers))
+    if "loop" in policy.mode:
+        return min(left, max(policy.recall, share if said.is_late else 0, 0 if is_repeated else answers))
+    if said.share is None:
+        return left
+    if said.share < _of_question(inputs.settings.context) and standing <= left:
+        left -= standing
+    return min(left, max(share, answers))
 
 
 def recall_budget_of(
@@ -117,31 +145,28 @@ def _given(runtime: Runtime, found: Found, plan: ViewPlan, *, last: Entry, total
         framed = NUMBERS.framed * tokens + frame if tokens else 0.0
         return math.ceil(NUMBERS.share_steps * framed / max(total, 1)) / NUMBERS.share_steps
 
-    whole = min(settings.recall_share, settings.talk_recall_share)
+    whole = _of_question(settings)
     room = max(NUMBERS.small_share, NUMBERS.answers_tokens / max(total, 1))
     answers = share_of(tokens_of(found, judged.answers, most_each=NUMBERS.answers_tokens))
-    answering = min(answers, room, whole)
     matching = tokens_of(found, (one.sequence for one in judged.worth_quoting()))
     share = 0.0 if judged.asks == "nothing" else min(whole, NUMBERS.small_share)
     if judged.asks == "a question" and not judged.goes_on:
         share = _most(found, settings, matching=matching / max(total, 1))
     # Summaries that answer it stand beside the quotes, and each day has a line of its own.
     wanted = share_of(matching + settings.shares.level_1_summaries * total) if matching else 0.0
-    share = max(min(share, wanted), answering)
-    return RecallBudget(
-        share=share,
-        answers=answering,
-        free=min(answers, whole),
-        leaves_what_stands=share < whole,
-        stands=judged.asks == "a question",
-    )
+    share = max(min(share, wanted), min(answers, room, whole))
+    return RecallBudget(share=share, answers=min(answers, whole), stands=judged.asks == "a question")
 
 
 def _most(found: Found, settings: ContextSettings, *, matching: float) -> float:
     """The share of a question; `matching` is what matches it, in budgets."""
-    whole = min(settings.recall_share, settings.talk_recall_share)
-    brief, long = NUMBERS.brief_terms, NUMBERS.long_terms
+    whole, brief, long = _of_question(settings), NUMBERS.brief_terms, NUMBERS.long_terms
     terms = len(frozenset[str]().union(*(one.terms for one in found.stretches)))
     if terms <= brief:
         return max(whole, min(matching / NUMBERS.looked_through, NUMBERS.asked_times * whole, settings.recall_share))
     return whole - max(whole - NUMBERS.small_share, 0.0) * min((terms - brief) / (long - brief), 1.0)
+
+
+def _of_question(settings: ContextSettings) -> float:
+    """The share of a question that is neither brief nor long."""
+    return min(settings.recall_share, settings.talk_recall_share)

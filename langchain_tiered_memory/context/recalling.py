@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.context.layout import recall_position
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.pieces import Piece, ours
+from langchain_tiered_memory.context.recall_budget import recall_room
 from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.context.sections.rendering import as_standing, render_sections
 from langchain_tiered_memory.messages.showing import pointer_to
@@ -81,28 +82,16 @@ def recalling(shown: Packing) -> Recalling:
     framing = ours("", part="recall", counter=inputs.counter).tokens
     room = policy.total - policy.fixed - sum(piece.tokens for piece in shown.pieces) - inputs.margin
     if "minimal" in inputs.mode:
-        room = min(room, round(NUMBERS.minimal_recall_share * policy.total))
+        room = min(room, policy.row("recall").within(policy.total))
     standing = _still_standing(shown)
     last = inputs.required.last_user
     asked = (inputs.query, last.seq if last is not None else 0)
     key = (inputs.ref.epoch, inputs.elsewhere, *asked, policy.figures, inputs.sections.version)
-    own, said = room, inputs.recall_budget
-    most, free = (
-        round(share * (policy.total - policy.fixed)) + policy.sections + framing
-        for share in (said.share or 0.0, said.free)
-    )
-    in_loop = "loop" in inputs.mode
-    if in_loop:
-        kept: Recalling | None = cache.recalled(inputs.ref.key, inputs.name, key)
-        if kept is not None and kept.standing == standing and kept.tokens <= room:
-            return kept
-        # What the loop will say needs what the split leaves it: recall goes back to its own room when that is needed.
-        own = max(policy.recall, most if said.is_late else 0, free if kept is None else 0)
-        own = min(room, own)
-    elif said.share is not None:  # what is said next needs the rest
-        stands = sum(one.tokens for one in standing)
-        leaves_all = said.leaves_what_stands and stands <= room
-        own = min(room - stands if leaves_all else room, max(most, free))  # what answers is not withheld
+    kept: Recalling | None = cache.recalled(inputs.ref.key, inputs.name, key) if "loop" in inputs.mode else None
+    if kept is not None and kept.standing == standing and kept.tokens <= room:
+        return kept
+    beside, stands = policy.sections + framing, sum(one.tokens for one in standing)
+    own = recall_room(inputs, left=room, beside=beside, standing=stands, is_repeated=kept is not None)
     sections = render_sections(inputs, shown.pieces, room=own - framing)
     found, summaries = Recalled(), tuple[Summary, ...]()
     if inputs.mode.looks_up and "semantic_results" not in inputs.sections.replaced:
@@ -114,7 +103,7 @@ def recalling(shown: Packing) -> Recalling:
         left = left[:-1]
         fresh = _block(inputs, found, summaries, sections, left)
     fresh = replace(fresh, room=min(own + sum(one.tokens for one in left), room))
-    if in_loop:
+    if "loop" in inputs.mode:
         cache.keep_recalled(inputs.ref.key, inputs.name, key, fresh)
     return fresh
 

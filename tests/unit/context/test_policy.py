@@ -61,6 +61,13 @@ def test_beside_file_work_what_recall_is_not_given_of_its_most_is_spared() -> No
     assert rooms("files", looks_up=False).spared == 0
 
 
+@pytest.mark.parametrize(("answers", "recall"), [(0.0, 150), (0.15, 225), (0.25, 300)])
+def test_beside_file_work_the_best_answers_have_their_tokens_whatever_the_system_prompt_takes(
+    answers: float, recall: int
+) -> None:
+    assert rooms("files", budget=2000, fixed=500, said=RecallBudget(share=0.25, answers=answers)).recall == recall
+
+
 def test_the_recall_view_gives_everything_but_the_fixed_part_to_the_answer() -> None:
     found = rooms("recall", budget=1000, fixed=200)
     assert found.recall == found.of("recall") == 800
