@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import compact_json, requested_calls
+from langchain_tiered_memory.text.truncation import first_chars
 from langchain_tiered_memory.types.records import Group
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ def _line(call: RequestedCall) -> str:
     given = (
         call.raw if call.raw is not None else ", ".join(f"{key}={compact_json(one)}" for key, one in call.args.items())
     )
-    line = " ".join(f"{call.name}({given})".split())
-    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}\u2026"
+    return first_chars(" ".join(f"{call.name}({given})".split()), _MAX_CHARS)
 
 
 def overlap(first: Sequence[T], last: Sequence[T]) -> int:

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import compact_json, texts_in, with_texts
-from langchain_tiered_memory.text.truncation import head_and_tail, water_level
+from langchain_tiered_memory.text.truncation import first_chars, head_and_tail, water_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,8 +96,7 @@ def message_or_stand_in(entry: Entry) -> tuple[BaseMessage, str | None]:
 def _stand_in(entry: Entry) -> BaseMessage:
     text = f"[message {entry.id} is damaged in the memory's database and cannot be shown as it was"
     if entry.text:
-        dots = "\u2026" if len(entry.text) > _QUOTED_CHARS else ""
-        text += f"; what is known of it: {entry.text[:_QUOTED_CHARS]}{dots}"
+        text += f"; what is known of it: {first_chars(entry.text, _QUOTED_CHARS)}"
     text += "]"
     if entry.role == "tool" and entry.answers:
         return ToolMessage(text, tool_call_id=entry.answers, id=entry.id)

@@ -17,6 +17,7 @@ from langchain_tiered_memory.recall.questions import Stretch, read_question
 from langchain_tiered_memory.recall.ranking import Candidate, RankedEntry, rank
 from langchain_tiered_memory.summaries.rendering import is_new_sitting
 from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.text.truncation import ends_of
 from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten
 from langchain_tiered_memory.types.records import Entry, Hit, utc
 
@@ -229,7 +230,7 @@ def _best_hits(
 
 def asked(query: str) -> str:
     """The part of a question that is looked up: of a pasted document its beginning and its end."""
-    return query if len(query) <= 2 * _ASKED_CHARS else f"{query[:_ASKED_CHARS]}\n{query[-_ASKED_CHARS:]}"
+    return ends_of(query, _ASKED_CHARS)
 
 
 def search_terms(query: str) -> list[str]:

@@ -17,6 +17,7 @@ from langchain_tiered_memory.messages.message_text import is_marked_error
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.readings import READ_CHARS
 from langchain_tiered_memory.text.sentences import asks, sentences
+from langchain_tiered_memory.text.truncation import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,7 @@ def critical_groups(groups: Sequence[Group]) -> frozenset[int]:
 def _binds(entry: Entry) -> bool:
     if entry.role not in ("user", "assistant", "other"):
         return False
-    return any(_binding(sentence, entry) for sentence in sentences(_ends(entry.text, READ_CHARS)))
+    return any(_binding(sentence, entry) for sentence in sentences(ends_of(entry.text, READ_CHARS)))
 
 
 def _binding(sentence: str, entry: Entry) -> bool:
@@ -119,16 +120,16 @@ def _unresolved(groups: Sequence[Group]) -> set[int]:
 def is_error(entry: Entry) -> bool:
     """Whether a tool's result is an error, by its mark or by a line of it; or whether somebody pasted one."""
     if entry.role == "tool":
-        return is_marked_error(entry) or _ERROR.search(_ends(entry.text, _EDGE_CHARS)) is not None
+        return is_marked_error(entry) or _ERROR.search(ends_of(entry.text, _EDGE_CHARS)) is not None
     return (
         entry.role in ("user", "other")
         and "\n" in entry.text
-        and _ERROR.search(_ends(entry.text, READ_CHARS)) is not None
+        and _ERROR.search(ends_of(entry.text, READ_CHARS)) is not None
     )
 
 
 def _says_fixed(entry: Entry) -> bool:
-    return _FIXED.search(cues.lowered(_ends(entry.text, _EDGE_CHARS))) is not None
+    return _FIXED.search(cues.lowered(ends_of(entry.text, _EDGE_CHARS))) is not None
 
 
 def _tools_of(group: Group) -> dict[str, str]:
@@ -141,7 +142,3 @@ def _tools_of(group: Group) -> dict[str, str]:
             with suppress(UnknownMessageError):
                 found |= {call.id: call.name for call in requested_calls(decode(entry.payload)) if call.id}
     return found
-
-
-def _ends(text: str, most: int) -> str:
-    return text if len(text) <= 2 * most else f"{text[:most]}\n{text[-most:]}"

@@ -15,9 +15,11 @@ _CHARS_PER_TOKEN = 8  # no text that people write has more; bounds how much is l
 _SEARCH_SHARE = 0.25  # how much of a piece may be given up for a nicer border
 _BORDERS = (re.compile(r"\n"), re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*"), re.compile(r"\s"))
 _STEPS = 12
-_CUT = "\u2026"
+CUT = "\u2026"
 """Stands where hardly anything is missing, and ends a text of which there is no room to say how much is: what just ends
 reads as if it were all."""
+GAP = "[..."
+"""Begins what stands in a text for what is left out of it."""
 
 
 def head_and_tail(
@@ -54,9 +56,9 @@ def head_and_tail(
             return text
     low, high, best = 0, min(len(text), reach), ""
     how = f"; {pointer}" if pointer else ""
-    said = f"[... about {max(1, total - max_tokens):,} tokens left out{how} ...]" if line is None else line
+    said = f"{GAP} about {max(1, total - max_tokens):,} tokens left out{how} ...]" if line is None else line
     if line is None and count(said) > total - max_tokens:
-        said = _CUT  # a line that is longer than what is missing would itself be what pushes more out
+        said = CUT  # a line that is longer than what is missing would itself be what pushes more out
     for _ in range(_STEPS):
         middle = (low + high + 1) // 2
         candidate = _around(text, middle, said)
@@ -133,9 +135,19 @@ def _starting_well(piece: str) -> str:
 
 def _first_that_fit(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
     most = min(len(text), max_tokens * _CHARS_PER_TOKEN)
-    chars = most_fitting(most, lambda chars: count(text[:chars] + _CUT) <= max_tokens)
+    chars = most_fitting(most, lambda chars: count(text[:chars] + CUT) <= max_tokens)
     # Where not even the mark fits, what does says nothing anyway.
-    return text[:chars] + _CUT if count(_CUT) <= max_tokens else ""
+    return text[:chars] + CUT if count(CUT) <= max_tokens else ""
+
+
+def first_chars(text: str, most: int) -> str:
+    """`text`, or its first characters and a mark that they were cut."""
+    return text if len(text) <= most else f"{text[:most]}{CUT}"
+
+
+def ends_of(text: str, most: int) -> str:
+    """`text`, or so many characters of its beginning and of its end: of a long one, where it says what it is."""
+    return text if len(text) <= 2 * most else f"{text[:most]}\n{text[-most:]}"
 
 
 def most_fitting(most: int, fits: Callable[[int], bool], *, least: int = 0) -> int:

@@ -18,7 +18,7 @@ from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import folded
 from langchain_tiered_memory.messages.message_text import is_marked_error
 from langchain_tiered_memory.messages.showing import message_or_stand_in
-from langchain_tiered_memory.text.truncation import most_fitting
+from langchain_tiered_memory.text.truncation import CUT, first_chars, most_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,7 +119,7 @@ def _change(call: RequestedCall, result: Entry, head: Entry) -> _Change | None:
         renamed = words if "description" not in call.args else ""
         return _Change(number=str(given).removeprefix("#"), status=state, words=renamed, asked=head)
     told = " ".join(result.text.split())
-    number = _NUMBER.search(result.text) if words and words.rstrip("\u2026") in told else None
+    number = _NUMBER.search(result.text) if words and words.rstrip(CUT) in told else None
     return _Change(number=number[1], status=state or "pending", words=words, asked=head) if number else None
 
 
@@ -146,8 +146,7 @@ def _task(item: Any) -> tuple[str, str] | None:  # noqa: ANN401 - an argument of
 
 def _words(item: dict[str, Any]) -> str:
     said = next((item[key] for key in _WORDS if isinstance(item.get(key), str)), "")
-    whole = " ".join(said.split())
-    return whole if len(whole) <= _MOST_CHARS else f"{whole[:_MOST_CHARS]}\u2026"
+    return first_chars(" ".join(said.split()), _MOST_CHARS)
 
 
 def _told(tasks: Sequence[tuple[str, str]], entry: Entry, *, inputs: Inputs) -> str:

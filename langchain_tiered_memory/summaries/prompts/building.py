@@ -18,6 +18,7 @@ from langchain_tiered_memory.summaries.tree.sizing import HEADROOM
 from langchain_tiered_memory.summaries.writers.jobs import NOTES
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.text.fencing import MAX_NAME_CHARS, neutralised_part, plain_label, plain_name
+from langchain_tiered_memory.text.truncation import GAP
 from langchain_tiered_memory.types.arguments import MOST_NOTE_CHARS
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 WORDS_PER_TOKEN = 0.75
 """Of English prose and of notes."""
-_LEFT_OUT = "[..."
-"""How what stands for text that is left out begins."""
 _BESIDE_TOOL, _SAID_INSTEAD = ", beside `[tool]` where that stands,", " unless `[instead of ...]` says it"
 """What other rules say of these marks."""
 _SEVERAL = (
@@ -52,7 +51,7 @@ def rules_for(jobs: Sequence[CondenseJob]) -> str:
     unused = {
         "- `[tool]`": not any(one.role in ("tool", "system") or TOOL_MARK in one.text for one in sources),
         "- `<kept>`": not any(job.kept for job in jobs),
-        "- `[...]`": not any(_LEFT_OUT in one.text for one in sources),
+        "- `[...]`": not any(GAP in one.text for one in sources),
     }
     rules = packaged_text("rules").splitlines()
     rules = [rule for rule in rules if not unused.get(rule[: rule.find("`", 3) + 1], False)]

@@ -16,7 +16,7 @@ from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_
 from langchain_tiered_memory.summaries.writers.sections import Line, lines_of
 from langchain_tiered_memory.text.identifiers import names
 from langchain_tiered_memory.text.sentences import pieces
-from langchain_tiered_memory.text.truncation import most_fitting
+from langchain_tiered_memory.text.truncation import CUT, most_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,6 @@ _LASTS = 10.0
 _ORIENTS = 3.0
 """How much more a line of an overview with names weighs: as much as wording such as a decision's adds."""
 _MAX_CHARS_PER_TOKEN = 200  # no tokenizer packs more of a real text into one token
-_ELLIPSIS = "\u2026"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +141,8 @@ def _joined(lines: Sequence[Line]) -> str:
 
 def _cut_words(sentence: str, max_tokens: int, count_text: Callable[[str], int]) -> str:
     """As many leading characters as fit, back to the last blank where there is one."""
-    low = most_fitting(len(sentence), lambda chars: count_text(sentence[:chars] + _ELLIPSIS) <= max_tokens)
+    low = most_fitting(len(sentence), lambda chars: count_text(sentence[:chars] + CUT) <= max_tokens)
     kept = sentence[:low].rstrip()
     if low < len(sentence) and " " in kept and not sentence[low : low + 1].isspace():
         kept = kept.rpartition(" ")[0].rstrip()
-    return kept + _ELLIPSIS if kept else ""
+    return kept + CUT if kept else ""

@@ -33,6 +33,7 @@ from langchain_tiered_memory.text.statements import (
     statements,
     without_fields,
 )
+from langchain_tiered_memory.text.truncation import first_chars
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -317,8 +318,7 @@ def _quoted_code(block: str) -> str:
     defined = [match[0].strip().rstrip("{:").strip() for match in _DEFINITION.finditer(block)]
     lines = [line.strip() for line in block.splitlines() if line.strip()]
     shown = defined or (lines if len(lines) <= _COMMAND_LINES else [])
-    code = "; ".join(shown)
-    return code if len(code) <= _MAX_CODE_CHARS else f"{code[:_MAX_CODE_CHARS]}\u2026"
+    return first_chars("; ".join(shown), _MAX_CODE_CHARS)
 
 
 def _shortened(text: str) -> str:

@@ -20,7 +20,7 @@ from langchain_tiered_memory.summaries.writers.jobs import NOTES, CondenseJob, S
 from langchain_tiered_memory.summaries.writers.ranking import is_filler
 from langchain_tiered_memory.text.readings import READ_CHARS
 from langchain_tiered_memory.text.sentences import pieces, split_passages
-from langchain_tiered_memory.text.truncation import head_and_tail
+from langchain_tiered_memory.text.truncation import GAP, head_and_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import TreeSettings
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part
 
-LEFT_OUT = "[... the middle is left out ...]"
+LEFT_OUT = f"{GAP} the middle is left out ...]"
 """Between head and tail. Without a figure, which a model might repeat as if somebody had said it."""
-SAME = "[...]"
+SAME = f"{GAP}]"
 """In the place of what is shown before, or of what an edit leaves as it is."""
 _REPEATED_WORDS = 8
 """A line of a tool's output with so many words is a sentence, not code: where another output has it too, it is what the
