@@ -7,7 +7,7 @@ it does not go; those of 2 and 3 take what room that leaves.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
 from langchain_tiered_memory.context.compaction.pruning_items import task_of
@@ -139,10 +139,24 @@ def answered_before(inputs: Inputs, tail_from: int, *, since: int) -> int:
 _MOST = 64
 """Messages of each row of the matrix that are looked at behind those that stand already, the newest: a share holds no
 more."""
-FINISHED_TASKS, TOUCHED_FILES = 8, 100
+FINISHED_TASKS, _TOUCHED_FILES = 8, 100
 """Of a run, the newest, by which messages are judged."""
 _ALWAYS = 1
 _LEAVES_FIRST = 4
+
+
+def run_at_hand(inputs: Inputs, *, newest_finished: int) -> dict[str, Any]:
+    """What messages are judged by, as `prune_items` takes it: tasks, the one at hand, the files touched on this branch.
+
+    Where the request's track is shown alone, tasks of others are nothing to it.
+    """
+    store, track = inputs.runtime.store, inputs.track
+    touches = store.files.latest(inputs.ref, track=track, limit=_TOUCHED_FILES)
+    return {
+        "tasks": store.runs.tasks(inputs.ref, newest_finished=newest_finished, track=inputs.request.only_track),
+        "current_task": store.runs.current_task(inputs.ref, track),
+        "touches": [one for one in touches if one.seq not in inputs.off],
+    }
 
 
 def kept_by_kind(inputs: Inputs, previous: ViewPlan | None) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from langchain_tiered_memory.context.layout import in_request_order
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.pieces import Piece, shortened, shown
 from langchain_tiered_memory.context.policy import LEAVES_FOR_REQUIRED
-from langchain_tiered_memory.context.required_messages import TOUCHED_FILES, kept_by_kind
+from langchain_tiered_memory.context.required_messages import kept_by_kind, run_at_hand
 from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.rendered_view import render_view
@@ -182,12 +182,7 @@ def minimal_pieces(inputs: Inputs, rendered: RenderedView | None, *, least_token
     """The essentials within the room, cut where they are too long; `None` where `least_tokens` of each do not fit."""
     tail: Sequence[Entry] = rendered.tail if rendered is not None else _newest(inputs)
     groups = as_groups(tail)
-    store = inputs.runtime.store
-    touched = store.files.latest(inputs.ref, track=inputs.track, limit=TOUCHED_FILES)
-    touches = [one for one in touched if one.seq not in inputs.off]
-    tasks = store.runs.tasks(inputs.ref, newest_finished=0, track=inputs.request.only_track)
-    current = store.runs.current_task(inputs.ref, inputs.track)
-    essential = essentials(groups, tasks=tasks, current_task=current, touches=touches)
+    essential = essentials(groups, **run_at_hand(inputs, newest_finished=0))
     chosen = {seq for seqs in essential.values() for seq in seqs} | _always_kept(inputs, groups, rendered)
     # A call that waits for its result must be shown with what comes, and results that are news to the model.
     waiting = {group.first_seq for group in groups[-1:] if group.unanswered or group.entries[-1].role == "tool"}

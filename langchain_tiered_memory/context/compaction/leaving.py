@@ -21,10 +21,10 @@ from langchain_tiered_memory.context.compaction.pruning_items import prune_items
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.required_messages import (
     FINISHED_TASKS,
-    TOUCHED_FILES,
     answered_before,
     kept_by_kind,
     queries_before,
+    run_at_hand,
 )
 from langchain_tiered_memory.context.view.cover_builder import lowered_cover, summarised_groups
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
@@ -203,19 +203,10 @@ def pruning_plan(
 
     The groups of `without` leave in any case.
     """
-    runtime, ref = inputs.runtime, inputs.ref
     groups = [group for group in as_groups(rendered.tail) if group.first_seq not in without]
-    tasks = runtime.store.runs.tasks(ref, newest_finished=FINISHED_TASKS)
-    current = runtime.store.runs.current_task(ref, inputs.track)
-    touches = runtime.store.files.latest(ref, track=inputs.track, limit=TOUCHED_FILES)
-    items = prune_items(
-        groups,
-        now=runtime.now(),
-        tasks=tasks,
-        current_task=current,
-        touches=touches,
-        must_stay=_staying(inputs, groups, target=target, since=rendered.plan.since),
-    )
+    stays = _staying(inputs, groups, target=target, since=rendered.plan.since)
+    run = run_at_hand(inputs, newest_finished=FINISHED_TASKS)
+    items = prune_items(groups, now=inputs.runtime.now(), must_stay=stays, **run)
     room = max(_pruning_room(rendered, target), 0)
     return tuple(prune(items, target_tokens=room).items())
 
