@@ -158,7 +158,10 @@ def file_parts(
         paths.add(fragment.path)
         said.setdefault(fragment.path, []).append((piece.fragment, text))
         taken.append(piece)
-    return _rendered(fragments, taken, count)
+    # Lines may count as more together than apart.
+    while (parts := _rendered(fragments, taken, count)) and count(parts) > room:
+        taken.pop()
+    return parts
 
 
 def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:

@@ -36,10 +36,6 @@ _TEXTS = 400
 """Latest changes and readings among which parts are chosen: each is held against those before it."""
 _LISTED_FILES = 300
 """Files looked at for the list; it shows the latest."""
-_SHARES = (1.0, 0.9, 0.7)
-"""Of the room for parts that is tried: lines may count as more together than apart."""
-_SLACK_TOKENS = (0, 4, 16)
-"""A text and its message may count as a little more together than apart."""
 
 
 def with_file_work(inputs: Inputs, rendered: RenderedView) -> RenderedView:
@@ -115,12 +111,7 @@ def _with_parts(inputs: Inputs, rendered: RenderedView, *, room: int) -> Rendere
     parts = ""
     if free >= NUMBERS.part_least_tokens:
         texts, doing = _file_texts(inputs, rendered), _doing(inputs, rendered)
-        for share in _SHARES:
-            parts = file_parts(texts, room=round(share * free), count=counter.count_text, doing=doing)
-            if not parts or counter.count_text(parts) <= free:
-                break
-        else:
-            parts = ""
+        parts = file_parts(texts, room=free, count=counter.count_text, doing=doing)
     return rendered if parts == plan.parts else seen_with(inputs, replace(plan, parts=parts), rendered.tail)
 
 
@@ -189,14 +180,9 @@ def with_files(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     named = {one for one in touched if one.path in parts or json.dumps(one.path)[1:-1] in shown}
     elsewhere = {one for one in named if one.operation == "write"}
     listed = [one for one in touched if one not in named or one in elsewhere]
-    counter = inputs.counter
-    room, block = inputs.policy.of("files"), ""
-    framing = ours("", part="files", counter=counter).tokens
-    for slack in _SLACK_TOKENS:
-        left = room - framing - slack
-        block = files_block(listed, room_tokens=left, count=counter.count_text, elsewhere=elsewhere)
-        if not block or ours(block, part="files", counter=counter).tokens <= room:
-            break
-    else:
-        block = ""
+
+    def with_its_message(text: str) -> int:
+        return ours(text, part="files", counter=inputs.counter).tokens
+
+    block = files_block(listed, room_tokens=inputs.policy.of("files"), count=with_its_message, elsewhere=elsewhere)
     return rendered if block == plan.files else seen_with(inputs, replace(plan, files=block), rendered.tail)
