@@ -1,7 +1,7 @@
 """Trust labels: marks the lines of a summary that come from tools or web pages.
 
 A model is asked to carry these labels, and may not. So each sentence is traced: to the stretch of a source that shares
-most with it, rare words and figures above all. Where that is a tool's by a clear margin, and much of the sentence
+most with it, rare words above all. Where that is a tool's by a clear margin, and much of the sentence
 is what no person said at all, it stands in a line of its own behind the label, as the extractive condenser writes it.
 """
 
@@ -34,8 +34,6 @@ _LEAST_SHARE = 0.25
 """Of a sentence's weight, that the stretch it comes from must share."""
 _LEAST_ALONE = 2
 """Terms of a sentence that tools alone have: one may be anybody's word."""
-_FIGURE_WEIGHT = 3.0
-"""Of a figure, in words; what somebody did is told with figures of what a program said of it."""
 _MARK = re.compile(
     r"^(?P<bullet>[ \t]*(?:(?:[-*+\u2022]|\(?\d{1,3}[.)])[ \t]+)?"
     r"(?:\[(?:keep|instead of [^\[\]\n]{1,400})\][: \t]*){0,4})(?P<lead>\*\*[^*\n]{0,80}\*\*:?[ \t]*)?",
@@ -80,9 +78,7 @@ class _Stretches:
         terms = (
             set(analyse(_COMMIT.sub(" ", sentence))) - FRAME
         )  # that somebody asked or said something is nobody's find
-        of_somebody = _OF_SOMEBODY.match(sentence) is not None
-        figure = 1.0 if of_somebody else _FIGURE_WEIGHT
-        weights = {term: self.rarity(term) * (figure if any(map(str.isdigit, term)) else 1.0) for term in terms}
+        weights = {term: self.rarity(term) for term in terms}
         scores: Counter[int] = Counter()
         for term in terms:
             for place in self.by_term.get(term, ()):
@@ -90,7 +86,7 @@ class _Stretches:
         said = max((score for place, score in scores.items() if not self.labels[place]), default=0.0)
         best = max((place for place in scores if self.labels[place]), key=lambda place: scores[place], default=None)
         least = _LEAST_SHARE * sum(weights.values())
-        margin = _MARGIN_OF_SOMEBODY if of_somebody else _MARGIN
+        margin = _MARGIN_OF_SOMEBODY if _OF_SOMEBODY.match(sentence) else _MARGIN
         if best is not None and scores[best] > margin * said and scores[best] >= least and self._is_alone(terms):
             return self.labels[best]
         return TOOL_MARK if self.is_cut and terms and said < least else ""
@@ -139,11 +135,14 @@ def _read(sources: Sequence[SourceText]) -> _Stretches:
 
 
 def _stretches(source: SourceText) -> Iterator[tuple[str, str]]:
-    """The stretches of a message, or the lines of a summary, each with its label.
+    """The stretches of a message, or the lines of a summary, each with its label; what a user says at once is one.
 
     None of an answer that refuses a change: a host, or a person through it, speaks there for a tool that did not run.
     """
     if source.is_refusal:
+        return
+    if source.role == "user":
+        yield "", source.text
         return
     if source.role == "tool":
         label = speaker_label(source.speaker, "tool")

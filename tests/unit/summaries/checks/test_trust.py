@@ -184,3 +184,13 @@ def test_what_a_person_was_noted_to_have_said_is_no_tools_however_a_tool_repeats
     note = "- [keep] Tree after a reset (user): HEAD with session 2, not file1 of line 142"
     assert labelled(note, [log]) == note.replace("Tree", "[tool] Bash: Tree")
     assert labelled(note, [log], known=["Tree after a reset: HEAD with session 2, not file1"]) == note
+
+
+def test_what_a_person_says_in_one_message_is_theirs_though_a_tool_repeats_all_of_it_in_one_line() -> None:
+    asked = "Please remind me of\nthe dentist on 4 May\nat half past nine\nwith Dr. Wolff\nwith my insurance card"
+    made = source("Reminder: dentist, 2025-05-04 09:30, Dr. Wolff, bring insurance card", "calendar", "tool")
+    text = "- [keep] Ann's dentist: 4 May 09:30 with Dr. Wolff, insurance card to bring"
+    found = text.replace("Ann", "[tool] calendar: Ann")
+    assert labelled(text, (source(asked, "Ann"), made)) == text
+    assert labelled(text, (source("What is in my calendar?", "Ann"), made)) == found
+    assert labelled(text, (source(asked, "assistant", "assistant"), made)) == found, "it reports"
