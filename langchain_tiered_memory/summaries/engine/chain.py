@@ -250,8 +250,7 @@ class Chain:
             CondensationError: when no model answered; `retry_after_seconds` is set where none was at fault now.
         """
         given: list[Condensed | None] = [None for _ in prepared]
-        spent = [Spent() for _ in prepared]
-        refused: dict[int, tuple[Refused, ...]] = {}
+        untold = Spent()
         waiting = _together(prepared, below)
         # Behind a request that a provider has in its cache, one is asked for as well as several are.
         least = LEAST_PARTS if standing is None else 1
@@ -264,25 +263,25 @@ class Chain:
             if len(places) < least:
                 continue
             try:
-                asked = _parts(prepared, below, places, given, refused)
+                asked = _parts(prepared, below, places, given)
                 answers, lost = yield from self._first_model(models, asked, standing)
             except CondensationError as error:
                 found = next(((place, one) for place, one in enumerate(given) if one is not None), None)
                 if found is None:
-                    raise with_spent(error, sum(spent, error.spent)) from error
+                    raise with_spent(error, untold + error.spent) from error
                 first, kept = found
                 # What came before is kept; the others are asked for alone, within breakers and bound.
-                given[first] = replace(kept, spent=kept.spent + error.spent)
+                given[first] = replace(kept, spent=kept.spent + untold + error.spent)
                 break
-            spent[places[0]] += lost
+            untold += lost
             if not answers:
                 continue  # one that is asked for alone
             if any(answer.text for answer in answers):
-                waiting = _to_ask_again(places, answers, refused, least=least) + waiting
+                waiting = _to_ask_again(places, answers, given, least=least) + waiting
             for place, answer in zip(places, answers, strict=True):
-                spent[place] += answer.spent
-                refused[place] = (*refused.get(place, ()), *answer.refused)
-                given[place] = replace(answer, spent=spent[place], refused=refused[place])
+                before = given[place] or replace(answer, spent=Spent(), refused=())
+                spent, untold = before.spent + untold + answer.spent, Spent()
+                given[place] = replace(answer, spent=spent, refused=(*before.refused, *answer.refused))
         return given
 
     def _models(self, candidates: Sequence[CondensationPlugin]) -> list[CondenserPlugin]:
@@ -301,7 +300,7 @@ class Chain:
     def _first_model(
         self, models: Sequence[CondenserPlugin], parts: Sequence[Part], standing: Standing | None
     ) -> Flow[tuple[list[Condensed], Spent]]:
-        """What the first model says that answers, and what those before it took."""
+        """What the first model says that answers, and what those before it took; breakers hear of a call as a whole."""
         tried = _Tried(who="model")
         for plugin in models:
             allowed = self.writers.enter(plugin, self.now())
@@ -312,25 +311,18 @@ class Chain:
                 said = f"{plugin.name} takes over: {tried.failure}"
                 self.report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=tried.failure.reason)
             try:
-                answers = yield from self._asked(plugin, allowed, parts, standing)
+                with self.writers.breaks(plugin, allowed, self.now):
+                    answers = yield from self.writers.write_together(plugin, parts, self.now, standing=standing)
+                    # Of nothing usable each is asked for alone: that says whether the model is at fault.
+                    allowed.well = any(answer.text for answer in answers)
             except CondensationError as error:
                 tried.note(error, plugin)
                 continue
+            if len(parts) >= LEAST_PARTS:  # a single one tells nothing of calls for several
+                in_a_row = self._unusable[plugin.name] = 0 if allowed.well else self._unusable[plugin.name] + 1
+                self._alone[plugin.name] = in_a_row if in_a_row >= _AT_A_LOSS else 0
             return answers, tried.lost
         raise tried.error() from tried.failure
-
-    def _asked(
-        self, plugin: CondenserPlugin, given: Pass, parts: Sequence[Part], standing: Standing | None
-    ) -> Flow[list[Condensed]]:
-        """One call; the model's breaker hears of it as a whole."""
-        with self.writers.breaks(plugin, given, self.now) as became:
-            answers = yield from self.writers.write_together(plugin, parts, self.now, standing=standing)
-            usable = any(answer.text for answer in answers)
-            became.well = usable  # of nothing usable each is asked for alone: that says whether it is at fault
-        if len(parts) >= LEAST_PARTS:  # a single one tells nothing of calls for several
-            in_a_row = self._unusable[plugin.name] = 0 if usable else self._unusable[plugin.name] + 1
-            self._alone[plugin.name] = in_a_row if in_a_row >= _AT_A_LOSS else 0
-        return answers
 
 
 def _to_ask(candidates: Sequence[CondensationPlugin], part: Condensed | None) -> list[tuple[int, CondensationPlugin]]:
@@ -353,7 +345,7 @@ def _in_hand(
 
 
 def _to_ask_again(
-    places: Sequence[int], answers: Sequence[Condensed], refused: Mapping[int, tuple[Refused, ...]], *, least: int
+    places: Sequence[int], answers: Sequence[Condensed], before: Sequence[Condensed | None], *, least: int
 ) -> list[int]:
     """What an answer that ended too soon lacks; and what could not be used, once.
 
@@ -364,8 +356,12 @@ def _to_ask_again(
         (place, [one.fault for one in answer.refused[-1:]] == [ENDED]) for place, answer in given if not answer.text
     ]
     ended = [place for place, is_ended in lacking if is_ended]
-    wrong = [place for place, is_ended in lacking if not is_ended and not refused.get(place)]
+    wrong = [place for place, is_ended in lacking if not is_ended and not _refused(before[place])]
     return sorted([*ended, *wrong]) if len(wrong) >= max(least, LEAST_PARTS) else ended
+
+
+def _refused(before: Condensed | None) -> tuple[Refused, ...]:
+    return before.refused if before is not None else ()
 
 
 def _together(prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]) -> list[int]:
@@ -385,7 +381,6 @@ def _parts(
     below: Sequence[Mapping[str, int]],
     places: Sequence[int],
     given: Sequence[Condensed | None],
-    refused: Mapping[int, tuple[Refused, ...]],
 ) -> list[Part]:
     """The parts of one call; what a call before it wrote stands in them as a source, and why it is asked again."""
     order = {place: number for number, place in enumerate(places)}
@@ -399,6 +394,6 @@ def _parts(
             for one in job.sources
         )
         here = {one: order[other] for one, other in under.items() if other in order}
-        why = refused[place][-1].why if refused.get(place) else job.refused
+        why = next((one.why for one in reversed(_refused(given[place]))), job.refused)
         parts.append(Part(job=replace(job, sources=sources, refused=why), below=here))
     return parts

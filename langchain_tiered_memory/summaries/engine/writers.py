@@ -17,6 +17,7 @@ from langchain_tiered_memory.errors import CondensationError, SettingsError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.extensions import CondensationPlugin
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.summaries.engine.extension_host import Given, rewritten
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, with_spent
 from langchain_tiered_memory.types.outcomes import FailureReason
@@ -56,8 +57,7 @@ class Meter:
         self._most = max_calls_per_minute
         self._rate = RateBound(max_calls_per_minute)
         self._tally = tally
-        self._lock = forks.Lock()
-        self._kept: dict[str, Any] = {}
+        self._kept = Remembered[str, Any](_MAX_KEPT)
 
     def driven(self, flow: Flow[T], writer: str, now: Callable[[], float]) -> Flow[T]:
         """`flow`, within the bound.
@@ -86,7 +86,8 @@ class Meter:
         except CondensationError as failure:
             if failure.retry_after_seconds is None:
                 raise
-            self._keep(answers)
+            for key, kept in answers.items():
+                self._kept.put(key, kept)
             # What the answers took is told when they are given again.
             raise with_spent(failure, Spent()) from failure
         finally:
@@ -95,8 +96,7 @@ class Meter:
     def _called(self, request: ModelCall, writer: str, now: Callable[[], float], answers: dict[str, Any]) -> Flow[Any]:
         """The answer to one call: one that is kept, or a new one where the bound leaves room."""
         key = f"{writer}:{_digest(request)}"
-        with self._lock:
-            answer = self._kept.pop(key, None)
+        answer = self._kept.take(key)
         if answer is None:
             self._count(writer, now())
             answer = yield request
@@ -113,12 +113,6 @@ class Meter:
             " (condensation.max_calls_per_minute)"
         )
         raise CondensationError(message, reason=FailureReason.RATE_LIMITED, retry_after_seconds=seconds)
-
-    def _keep(self, answers: dict[str, Any]) -> None:
-        with self._lock:
-            self._kept |= answers
-            while len(self._kept) > _MAX_KEPT:
-                del self._kept[next(iter(self._kept))]
 
 
 def _digest(request: ModelCall) -> str:
@@ -153,12 +147,14 @@ class RateBound:
             return 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pass:
     """Leave to call the writer once; hand it back with what became of the call."""
 
     state: int
     """Which of the breaker's states gave it: what a call says that began before is out of date."""
+    well: bool = True
+    """Whether the call speaks for its writer."""
 
 
 class CircuitBreaker:
@@ -235,13 +231,6 @@ class CircuitBreaker:
         self._opened_at = min(self._opened_at, now)  # a clock that went back must not make the wait longer than it is
         left = max(self._opened_at + self._seconds - now, 0.0)
         return self._seconds if self._on_trial and not left else left
-
-
-@dataclass(slots=True)
-class Became:
-    """What became of a call: whether it speaks for its writer."""
-
-    well: bool = True
 
 
 MODEL_PRIORITY = 100
@@ -386,13 +375,13 @@ class Writers:
         return (yield from self._meter.driven(flow, plugin.name, now))
 
     @contextmanager
-    def breaks(self, plugin: CondensationPlugin, given: Pass, now: Callable[[], float]) -> Iterator[Became]:
+    def breaks(self, plugin: CondensationPlugin, given: Pass, now: Callable[[], float]) -> Iterator[None]:
         """Tell a writer's breaker what became of its call in the block: well, a failure, or what was not its doing."""
-        breaker, became = self._breaker(plugin), Became()
+        breaker = self._breaker(plugin)
         try:
-            yield became
+            yield
         except BaseException as error:  # cancelled and closed too
-            became.well = False
+            given.well = False
             if isinstance(error, CondensationError) and error.retry_after_seconds is None:
                 self._tally.add("writer failed", plugin.name, error.reason)
                 seconds = breaker.failed(given, now()) if breaker is not None else None
@@ -401,7 +390,7 @@ class Writers:
                     self._door.report(EventName.CIRCUIT_OPENED, said, writer=plugin.name, seconds=seconds)
             raise
         finally:
-            if breaker is not None and not became.well:
+            if breaker is not None and not given.well:
                 breaker.left(given)
             elif breaker is not None and breaker.succeeded(given):
                 self._door.report(EventName.CIRCUIT_CLOSED, f"{plugin.name} works again", writer=plugin.name)
