@@ -201,8 +201,8 @@ _PROPERTIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """What a clause states."""
+class Clause:
+    """A clause, and what it states."""
 
     text: str
     """The clause, as it was said."""
@@ -267,7 +267,7 @@ def points_back(text: str) -> bool:
     )
 
 
-def statement(clause: str, entry: Entry) -> Statement:
+def statement(clause: str, entry: Entry) -> Clause:
     """What `clause` of `entry` states, however little."""
     low = cues.lowered(without_remark(clause))
     signs, found, named, shape, value = read(clause)
@@ -275,7 +275,7 @@ def statement(clause: str, entry: Entry) -> Statement:
     if entry.role == "assistant":
         signs |= {"long answer" if len(entry.text) > BRIEF_CHARS else "assistant"}
     attribute = _attribute(about, found, clause, low)
-    return Statement(
+    return Clause(
         clause,
         _kind(shape, signs, low, entry),
         _subject(about, named, attribute=attribute if _I.match(low) else "", speaker=entry.name or entry.role)
@@ -288,7 +288,7 @@ def statement(clause: str, entry: Entry) -> Statement:
     )
 
 
-def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) -> Statement | None:
+def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) -> Clause | None:
     """What `clause` states, of `about` (what was spoken of before) where it names no subject of its own."""
     words = clause.count(" ") + 1
     if supposes(clause) or (entry.calls and (cues.NEXT_STEP.match(low := cues.lowered(clause)) or _INTENDS.match(low))):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.messages.message_text import is_loaded
 from langchain_tiered_memory.summaries.facts.clauses import (
     BRIEF_CHARS,
-    Statement,
+    Clause,
     is_ask,
     named_in,
     read_clause,
@@ -135,7 +135,7 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
     text = entry.text
     if len(text) > READ_CHARS:
         text = f"{text[: READ_CHARS // 2]}\n{text[-READ_CHARS // 2 :]}"
-    found: list[tuple[str, Statement, bool]] = []
+    found: list[tuple[str, Clause, bool]] = []
     advises = entry.role == "assistant" and len(text) > BRIEF_CHARS
     about, asks, announced = asked, False, ""
     said = ((piece, quoted) for part, quoted in parts_of_message(entry, text) for piece in pieces(part))
@@ -185,7 +185,7 @@ def _only_announces(clause: str) -> bool:
     return clause.count(" ") < _ANNOUNCING_WORDS and _TAKES_BACK.match(cues.lowered(clause)) is not None
 
 
-def fact_stated(clause: str, stated: Statement, entry: Entry, *, quoted: bool = False) -> Fact:
+def fact_stated(clause: str, stated: Clause, entry: Entry, *, quoted: bool = False) -> Fact:
     """What a clause of a message states, or quotes, as a fact of that message."""
     return Fact(
         kind=stated.kind,
