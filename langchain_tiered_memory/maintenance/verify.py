@@ -39,10 +39,13 @@ _ROUNDS = 24
 """Of remedies: four for each part (a key, what hangs on it, what is copied from that, what a later part brought up)."""
 
 
-def _parts(runtime: Runtime, counts: Counter[str], *, seen: Seen = lambda _: None) -> Iterator[list[Fault]]:
+def _parts(
+    runtime: Runtime, counts: Counter[str], *, seen: Seen = lambda _: None, recount: bool = False
+) -> Iterator[list[Fault]]:
     """All that is wrong, in the order in which one part stands on another; `counts` says how much there is.
 
-    So each is mended before the next one is looked at, and no more is taken for lost than is.
+    So each is mended before the next one is looked at, and no more is taken for lost than is. What another counter
+    counted is no fault; with `recount` it is counted anew where it is come upon.
     """
     sessions = runtime.store.transcript.sessions
     yield _general(runtime)
@@ -54,6 +57,8 @@ def _parts(runtime: Runtime, counts: Counter[str], *, seen: Seen = lambda _: Non
     for ref in sessions():
         tally = agreed(runtime, ref, seen=seen)
         readings += tally.faults
+        for count_anew in tally.recounts if recount else ():
+            count_anew()
         counts += Counter(entries=tally.entries, summaries=tally.summaries, recounts=len(tally.recounts))
     yield readings
     yield _of_vectors(runtime, counts)
@@ -171,11 +176,8 @@ def rebuild_index(runtime: Runtime, *, progress: Callable[[Progress], object] | 
     A message that cannot be read is left as it is, and named in the report.
     """
     inspection = runtime.store.inspection
-    _mend(runtime)
-    seen = counted(progress, "rows", inspection.entry_count())
+    _mend(runtime, recount=True, seen=counted(progress, "rows", inspection.entry_count()))
     for ref in runtime.store.transcript.sessions():
-        for count_anew in agreed(runtime, ref, seen=seen).recounts:
-            count_anew()
         inspection.mend_totals(ref)
         runtime.store.facts.unsettle(ref, None)
         run(read_what_waits(runtime, ref))
@@ -264,17 +266,18 @@ def _still_missing(runtime: Runtime, after: VerifyReport) -> tuple[Problem, ...]
     return (Problem(kind="vectors_missing", what="Chroma", detail=detail),)
 
 
-def _mend(runtime: Runtime) -> None:
+def _mend(runtime: Runtime, *, seen: Seen = lambda _: None, recount: bool = False) -> None:
     """Mend the first part in which something is wrong, and look again, until nothing is left that remedies change.
 
     A summary goes only where nothing else in its part is to be mended: what it seems to differ from may be the damage.
+    `seen` and `recount` are as for `_parts`.
     """
     tried: list[set[Problem]] = []
     with suppress(IndexUnavailableError):  # told of by whoever asks it next
         for _ in range(_ROUNDS):
             of_parts = (
                 [one for one in part if one.remedy is not None and isinstance(one.remedy, Discarding) is goes]
-                for part in _parts(runtime, Counter())
+                for part in _parts(runtime, Counter(), seen=seen, recount=recount)
                 for goes in (False, True)
             )
             faults = next((some for some in of_parts if some and {one.problem for one in some} not in tried), None)

@@ -41,7 +41,8 @@ def test_a_rebuild_tells_of_rows_then_vectors_then_the_check() -> None:
     steps = list(dict.fromkeys(one.step for one in told))
     assert steps == ["rows", "vectors", "check"]
     ends = {step: [one for one in told if one.step == step][-1] for step in steps}
-    assert (ends["vectors"].done, ends["check"].done) == (report.vectors, report.entries)
+    done = {step: end.done for step, end in ends.items()}
+    assert done == {"rows": report.entries, "vectors": report.vectors, "check": report.entries}
 
 
 def test_what_a_check_keeps_of_a_summarys_sources_is_let_go_when_all_were_seen(
