@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.soundness import FRAME
-from langchain_tiered_memory.summaries.marks import TOOL_MARK
+from langchain_tiered_memory.summaries.marks import HEADING, TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.text.sentences import FENCE, pieces
 from langchain_tiered_memory.text.terms import analyse
@@ -50,7 +50,6 @@ _COMMIT = re.compile(r"\b(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{7,12}\
 program called the outcome."""
 _NAMED_TOOL = re.compile(rf"{re.escape(TOOL_MARK)}(?: \S{{1,60}}(?=:(?:\s|$)))?")
 """The label of a line, with the tool that it names. A model's own label names none: what follows is the find."""
-_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+")
 
 
 @dataclass
@@ -158,8 +157,9 @@ def _stretches(source: SourceText) -> Iterator[tuple[str, str]]:
 
 
 def _labelled_line(line: str, read: _Stretches, headings: frozenset[str]) -> Iterator[str]:
-    heading = _HEADING.match(line)
-    if heading and line[heading.end() :].strip().casefold().rstrip(":") in headings:
+    marked = HEADING.match(line)
+    heading = marked["marked"] if marked else None
+    if heading and heading.strip().casefold().rstrip(":") in headings:
         yield line
         return
     mark = _MARK.match(line)
@@ -171,7 +171,7 @@ def _labelled_line(line: str, read: _Stretches, headings: frozenset[str]) -> Ite
         return
     if heading:
         label = read.label_of(rest)
-        yield f"- {_lead(label)}{line[heading.end() :]}" if label else line
+        yield f"- {_lead(label)}{heading}" if label else line
         return
     for label, said in _runs(rest, read):
         yield f"{bullet}{_lead(label)}{lead}{said}"

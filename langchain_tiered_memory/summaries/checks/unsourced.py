@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import INSTEAD, NOTE, NOTED
+from langchain_tiered_memory.summaries.marks import HEADING, INSTEAD, NOTE, NOTED
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL, folded, states
 from langchain_tiered_memory.text.readings import MEASURED_CHARS
 from langchain_tiered_memory.text.sentences import FENCE, pieces
@@ -232,7 +232,6 @@ _MIN_DIGITS = 2
 _YEAR = re.compile(r"\b\d{4}\b")
 _CLOCK = re.compile(r"\b(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\b")
 _NOT_ALNUM = re.compile(r"[\W_]+")
-_HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]|(?:[-*+] |\d{1,3}[.)] )?\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
 _COUNTING = re.compile(r"^[ \t]*\(?\d{1,3}[.)][ \t]")
 
 
@@ -279,7 +278,7 @@ def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
     for line in text.splitlines():
         fence = FENCE.match(line) is not None
         in_code ^= fence
-        if in_code or fence or _HEADING.match(line):
+        if in_code or fence or HEADING.match(line):
             lines.append(line)
             continue
         ours = [(*mark.span(), False) for pattern in (NOTED, INSTEAD) for mark in pattern.finditer(line)]
