@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 OLD, NEW = "The port of the lantern gateway is 8080.", "Correction: the port of the lantern gateway is now 8443."
 NOTED = f"user: {OLD} (replaced since: port of the lantern gateway is now 8443)"
-ENOUGH, SCANT = 80, 60
+ENOUGH, SCANT = 84, 64
 
 
 def talk(count: int) -> list[BaseMessage]:
