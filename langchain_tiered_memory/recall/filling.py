@@ -38,8 +38,6 @@ _PRICE_EXPONENT = 0.5
 """How much price counts: 0 not at all, 1 fills for score per token."""
 _FREE_TOKENS = 60
 """Up to this size entries cost the same in the comparison: a usual chat message."""
-_PASSAGE_SHARE = 0.1
-"""Of the budget, for passages of long entries; what they do not use goes back to whole entries."""
 LONG_SHARE = 0.5
 """An entry above this part of the budget may be shown by its passages; a shorter one is shown whole or not at all."""
 _PASSAGES_OF_ENTRY = 2
@@ -105,8 +103,7 @@ def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int
     `header_tokens` is what the first entry shown of a sitting costs in addition (its date); a missing sitting costs
     nothing. What has a place comes first, whole or, where it is long, by the lines around its best matches: what
     answers less is never shown in its stead for being shorter. Then the best buy is taken first; one that
-    does not fit is passed over. What is kept for passages is not kept from the entry that scores best: nothing that
-    they show is worth more.
+    does not fit is passed over. Passages of long ones come last.
     """
     budget = _Budget(max_tokens, header_tokens or {})
     shown: Chosen = {}
@@ -114,21 +111,14 @@ def fill(offers: Sequence[Offer], *, max_tokens: int, header_tokens: Mapping[int
         _place(offer, budget, shown, max_tokens=max_tokens)
     offers = [one for one in offers if one.sequence not in shown]
     wholes = sorted(offers, key=lambda one: (-_worth(one.score, one.tokens), one.sequence))
-    long = [one for one in wholes if one.tokens > max_tokens * LONG_SHARE]
-    pieces = sorted(_pieces(long))
-    kept = int(max_tokens * _PASSAGE_SHARE) if pieces else 0
-    best = max((offer.score for offer in offers), default=0.0)
     for offer in wholes:
-        keeping = kept if offer.score < best else 0
-        if budget.buys(offer.tokens, sitting=offer.sitting, keeping=keeping):
+        if budget.buys(offer.tokens, sitting=offer.sitting):
             shown[offer.sequence] = None
-    for _, sequence, span, tokens, sitting in pieces:
+    long = [one for one in wholes if one.tokens > max_tokens * LONG_SHARE]
+    for _, sequence, span, tokens, sitting in sorted(_pieces(long)):
         taken = shown.get(sequence, ())
         if taken is not None and len(taken) < _PASSAGES_OF_ENTRY and budget.buys(tokens, sitting=sitting):
             shown[sequence] = (*taken, span)
-    for offer in wholes:
-        if offer.sequence not in shown and budget.buys(offer.tokens, sitting=offer.sitting):
-            shown[offer.sequence] = None
     return {sequence: taken if taken is None else _joined(taken) for sequence, taken in sorted(shown.items())}
 
 
@@ -193,9 +183,9 @@ class _Budget:
         """What is left for entries of a sitting, its header paid."""
         return self.left - (0 if sitting in self._headed else self._header_tokens.get(sitting, 0))
 
-    def buys(self, tokens: int, *, sitting: int, keeping: int = 0) -> bool:
-        """Pay for an entry (and its header, if the first of its sitting), unless that leaves less than `keeping`."""
-        if tokens > self.left_for(sitting) - keeping:
+    def buys(self, tokens: int, *, sitting: int) -> bool:
+        """Pay for an entry, and its header if it is the first of its sitting, unless there is too little for that."""
+        if tokens > self.left_for(sitting):
             return False
         self.left = self.left_for(sitting) - tokens
         self._headed.add(sitting)

@@ -110,10 +110,6 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     asks = _asks(found, new, rows, said=said)
     work = frozenset(one.sequence for one in hidden if _is_work(found.entries[one.sequence]))
     plain = _plain(found, rows, beside=beside)
-    if asks != "a question":
-        plain = [
-            _with_the_best_work(row, {one.sequence: one.score for one in new if one.sequence in work}) for row in plain
-        ]
     best = sorted((-nats, seq) for nats, seq in (row[0] for row in plain))
     goes_on = asks == "a question" and _goes_on(found, hidden, shown, whole)
     return Judged(
@@ -125,12 +121,6 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
         least=(_least_part(found) if asks == "a question" and not goes_on else _SUBJECT) * whole,
         work=work,
     )
-
-
-def _with_the_best_work(row: _Row, scores: Mapping[int, float]) -> _Row:
-    """What answers; of the work of tools no more than what is ranked best, for who does not ask."""
-    best = max((seq for _, seq in row if seq in scores), key=lambda seq: scores[seq], default=None)
-    return [one for one in row if one[1] == best or one[1] not in scores]
 
 
 def _is_work(entry: Entry) -> bool:

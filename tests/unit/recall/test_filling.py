@@ -131,12 +131,6 @@ def test_no_budget_shows_nothing() -> None:
     assert fill([offer(1, 1, 10)], max_tokens=0) == {}
 
 
-def test_what_is_kept_for_passages_is_not_kept_from_the_best_entry() -> None:
-    pieces = (passage(0, 0.7, 130), passage(1, 0.1, 140))
-    offers = [offer(7, 1.3, 215, *pieces), offer(5, 0.8, 190, *pieces), offer(6, 0.2, 10)]
-    assert fill(offers, max_tokens=228) == {6: None, 7: None}
-
-
 def test_of_what_answers_best_lines_are_shown_where_no_passage_has_room() -> None:
     best = replace(offer(1, 3, 185, told_within(0, 5, (0, 1, 6, 0, 0), tokens=95)), place=0)
     short = offer(2, 9, 20)

@@ -149,10 +149,8 @@ def test_of_what_tools_gave_only_what_answers_is_quoted_beside_a_question() -> N
     assert any("eastward" in one for one in given)
     assert near not in given
     again = ran("look at it", "The pylon of crane Halvard leans eastward, too.")
-    said = "Paint the pylon of Halvard."
-    for told, count in ((asks, 2), (said, 1)):
-        quoted = quoted_of([*found, *rest, *again, *rest], told)
-        assert sum("eastward" in one for one in quoted) == count, "all for who asks, else what answers best"
+    for told in (asks, "Paint the pylon of Halvard."):
+        assert sum("eastward" in one for one in quoted_of([*found, *rest, *again, *rest], told)) == 2
 
 
 def test_a_note_of_the_host_is_quoted_for_nothing() -> None:
