@@ -40,8 +40,6 @@ _WELL_FILLED = 0.9
 """A block that takes this share of its room is left as it is."""
 _NEAR_MISSES = 10
 """Best entries that did not fit, as named in the account."""
-_FRAMING_TOKENS = 16
-"""A dated header and a pointer to the whole, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,9 +217,9 @@ def _ranked(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry], query: 
 
 
 def _within(runtime: Runtime, entry: Entry, room: int) -> Quoted:
-    if entry.tokens + _FRAMING_TOKENS <= room:
+    if entry.tokens + POINTER_TOKENS <= room:  # a dated header takes about as much as a pointer to the whole
         return Quoted(entry=entry)
-    most = max(room - 2 * _FRAMING_TOKENS, 0)
+    most = max(room - 2 * POINTER_TOKENS, 0)
     pointer = pointer_to(entry, expands=True)
     part = head_and_tail(entry.text, max_tokens=most, count=runtime.counter.count_text, pointer=pointer)
     return Quoted(entry=entry, passages=(part,))
