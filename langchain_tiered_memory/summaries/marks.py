@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 TOOL_MARK = "[tool]"
 """Stands before what a program or a web page said, at every level: it is a find, not anybody's wish or word."""
@@ -70,12 +70,13 @@ def plain(answer: str) -> str:
 
 
 def as_merged(text: str, over: Collection[str] = ()) -> str:
-    """A summary as its merger reads it: with the marks of what must last, which is listed beside it.
+    """A summary as its merger reads it: with the marks of what must last, which is listed beside it."""
+    return without_over(without_name_notes(without_instead(text)), over)
 
-    Points that are `over`, because another statement took their place since, are left out.
-    """
-    told = without_name_notes(without_instead(text))
-    return "\n".join(line for line in told.splitlines() if _words_of(line) not in over) if over else told
+
+def without_over(text: str, over: Collection[str]) -> str:
+    """A summary without the points, in their words, that are over: another statement took their place since."""
+    return "\n".join(_told(line for line in text.splitlines() if _words_of(line) not in over)) if over else text
 
 
 def _words_of(line: str) -> str:
@@ -96,12 +97,17 @@ def without_kept(text: str) -> str:
             goes = is_kept(line) and not line.rstrip().endswith(":")
         elif HEADING.match(line) or not line[:1].isspace():
             goes = False
-        if line.strip() and not goes:
+        if not goes:
             others.append(line)
-    told = [
-        one for one, following in itertools.pairwise([*others, "#"]) if not (HEADING.match(one) and _ends(following))
-    ]
-    return "\n".join(told) if told else text
+    return "\n".join(_told(others)) or text
+
+
+def _told(lines: Iterable[str]) -> Iterator[str]:
+    """Lines without headings that nothing stands under, and blank ones."""
+    said = [line for line in lines if line.strip()]
+    for line, following in itertools.pairwise([*said, "#"]):
+        if not (HEADING.match(line) and _ends(following)):
+            yield line
 
 
 def _ends(line: str) -> bool:

@@ -92,7 +92,7 @@ def item_text(item: CoverItem, summaries: Mapping[str, Summary], *, ends: bool =
     """
     if isinstance(item, Gap):
         return gap_line(item)
-    if isinstance(item, Joint) or item.resolution != "whole":
+    if isinstance(item, Joint) or item.text or item.resolution != "whole":
         return item.text
     return summary_block(summaries[item.id], ends=ends) if item.id in summaries else ""
 

@@ -170,18 +170,44 @@ def test_what_tools_told_does_not_take_the_room_of_what_people_said() -> None:
     assert "shadow branch" in kept
 
 
+def replacing(messages: Sequence[BaseMessage]) -> str:
+    """A model that notes the mooring, in the place of the note of it that it is shown, and tells what else is said."""
+
+    def write(prompt: str) -> str:
+        lines = [line for line in SAID.findall(prompt) if not line.startswith(("Fine.", "("))]
+        place = re.search(r"^(\d+): The mooring", str(messages[-1].text), re.MULTILINE)
+        mark = f"[instead of {place[1]}] [keep] " if place else "[keep] "
+        return "\n".join(f"- {mark if 'mooring' in line else ''}{line}" for line in lines) or "- They talked."
+
+    text = str(messages[-1].text)
+    return in_parts(messages, write) or write(text)
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_view_that_is_condensed_again_does_not_tell_a_note_that_is_over(call_style: CallStyle) -> None:
+    shown: list[str] = []
+    with open_memory(
+        model=ScriptedModel(answers=replacing), settings=quick_settings(messages=8, sources=9, eager=True)
+    ) as memory:
+        session = memory.session("s")
+        for number in range(44):
+            berth = {1: 30, 25: 77}.get(number)
+            text = f"The mooring of the boat is berth {berth}." if berth else f"Tea {number} was served on deck."
+            talk = f"Fine. {'It is good to hear of it, and of the rest of the day. ' * 20}"
+            told(call_style, session.add_messages, [HumanMessage(text), AIMessage(talk)])
+            told(call_style, session.flush)
+            history = told(call_style, session.context, "", max_tokens=6000).section("history")
+            shown.append(history.text if history is not None else "")
+        assert told(call_style, memory.verify).healthy
+    told_before = [text for text in shown if "[messages 1-4" in text and "berth 30" in text]
+    assert len(told_before) > 1
+    assert len(set(told_before)) == 1, "its bytes stand until the next condensation"
+    assert "[messages 1-4" in shown[-1]
+    assert "Tea 0 was" in shown[-1]
+    assert "berth 30" not in shown[-1]
+
+
 def test_who_merges_summaries_does_not_read_a_note_that_was_replaced_since() -> None:
-    def replacing(messages: Sequence[BaseMessage]) -> str:
-        def write(prompt: str) -> str:
-            lines = [line for line in SAID.findall(prompt) if line != "Fine."]
-            place = re.search(r"^(\d+): The mooring", str(messages[-1].text), re.MULTILINE)
-            named = f"[instead of {place[1]}] " if place else ""
-            told = [f"- {named if 'mooring' in line else ''}[keep] {line}" for line in lines]
-            return "\n".join(told) or "- They talked."
-
-        text = str(messages[-1].text)
-        return in_parts(messages, write) or write(text)
-
     model = ScriptedModel(answers=replacing)
     settings = quick_settings(eager=True)
     with open_memory(model=model, settings=settings) as memory:

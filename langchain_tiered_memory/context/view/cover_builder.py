@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.view.fact_section import CORRECTED
+from langchain_tiered_memory.summaries.facts.signs import LASTING
+from langchain_tiered_memory.summaries.marks import is_kept, without_over
 from langchain_tiered_memory.summaries.rendering import gap_line, short_block, summary_block
 from langchain_tiered_memory.summaries.resolutions import JOINT_TOKENS, headline_of, joint_headline
 from langchain_tiered_memory.summaries.tree.cover import (
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
-    from langchain_tiered_memory.types.records import Group, Summary
+    from langchain_tiered_memory.types.records import Fact, Group, Summary
 
 
 _ROOTS = 400
@@ -65,6 +68,8 @@ class CoverParts:
     only_track: str | None = None
     """The one track whose summaries may be shown; `None` where all may."""
     opened: dict[str, list[Choice]] = field(default_factory=dict)
+    _over: list[Fact] | None = None
+    """Notes that are over, the weightiest, once they were looked up."""
 
     def __post_init__(self) -> None:
         """Read what is not shown."""
@@ -122,19 +127,32 @@ class CoverParts:
 
     def choice(self, summary: Summary) -> Choice:
         """A summary at each resolution."""
-        count = self.inputs.counter.count_text
+        count, now = self.inputs.counter.count_text, self.as_it_holds(summary)
 
         def made() -> Choice:
-            headline = self._node(summary, "headline", headline_of(summary, count_text=count))
-            return Choice(
-                forms=forms_of(headline, self._node(summary, "short", short_block(summary)), self.whole(summary))
-            )
+            headline = self._node(now, "headline", headline_of(now, count_text=count))
+            return Choice(forms=forms_of(headline, self._node(now, "short", short_block(now)), self.whole(summary)))
 
-        return self.inputs.runtime.view_cache.forms(summary, made)
+        return self.inputs.runtime.view_cache.forms(now, made)
 
     def whole(self, summary: Summary) -> Node:
-        """A summary with all its text."""
-        return self._node(summary, "whole", summary_block(summary, ends=True))
+        """A summary with all its text, but for the notes that are over."""
+        now = self.as_it_holds(summary)
+        text = summary_block(now, ends=True)
+        node = self._node(now, "whole", text)
+        return node if now is summary else replace(node, text=text)
+
+    def as_it_holds(self, summary: Summary) -> Summary:
+        """A summary without the notes that are over by now; as it is on a branch, where others may hold."""
+        inputs = self.inputs
+        if inputs.off or inputs.request.alone or not is_kept(summary.text):
+            return summary
+        if self._over is None:
+            self._over = inputs.runtime.store.facts.corrected(inputs.ref, limit=CORRECTED)
+        first, last = summary.first_seq, summary.last_seq
+        over = {one.text for one in self._over if one.by_model and one.weight >= LASTING and first <= one.seq <= last}
+        text = without_over(summary.text, over)
+        return summary if text == summary.text else replace(summary, text=text)
 
     def newest(self, level: int, border: int, *, limit: int) -> list[Summary]:
         """The newest summaries of a level up to `border` that may be shown; of `limit` of them."""
@@ -172,7 +190,7 @@ class CoverParts:
         )
         ordered = in_order(items)
         library = self.inputs.library.summaries
-        known = [library[one] for one in ids if one in library]
+        known = [self.as_it_holds(library[one]) for one in ids if one in library]
         named = sorted(known, key=lambda one: (-one.level, -one.last_seq))[:_TOPICS_OF]
         first, last = ordered[0].first_seq, max(item.last_seq for item in ordered)
         count = self.inputs.counter.count_text
@@ -248,11 +266,16 @@ def grown_cover(inputs: Inputs, previous: ViewPlan, *, border: int, cap: int) ->
     `None` where what is new could not be told whole: then the cover is made anew, its old end briefer.
     """
     parts = CoverParts(inputs)
-    free = cap - tokens_of(previous.items, gap_tokens=parts.gap_tokens)
+    known = inputs.summaries_with([node.id for node in nodes_of(previous.items) if node.resolution == "whole"])
+    items = [
+        parts.whole(known[item.id]) if isinstance(item, Node) and item.resolution == "whole" else item
+        for item in previous.items
+    ]
+    free = cap - tokens_of(items, gap_tokens=parts.gap_tokens)
     new = inputs.runtime.store.tree.level_1_between(inputs.ref, after=previous.border, up_to=border)
     highest = _highest(inputs, inputs.library.add(new), after=previous.border, up_to=border)
     fresh = [parts.whole(one) for one in highest]
-    return None if sum(node.tokens for node in fresh) > free else (*previous.items, *fresh)
+    return None if sum(node.tokens for node in fresh) > free else (*items, *fresh)
 
 
 def selected_cover(inputs: Inputs, *, border: int, cap: int) -> tuple[CoverItem, ...]:

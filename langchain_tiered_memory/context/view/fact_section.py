@@ -31,7 +31,7 @@ _TOKENS_EACH, _SHORT_TOKENS = 12, 8
 """Of a fact as it is listed, about, and of a short one: of those that are alike more are looked at than fit."""
 _CONTESTED = 1.5
 """Of the room, for a first choice: what does not stand by itself takes more words, or is not listed."""
-_CORRECTED = 200
+CORRECTED = 200
 """Former values that are looked for in the prose, the weightiest."""
 _FRAMING_TOKENS = 8
 """Of the message that they stand in."""
@@ -75,7 +75,7 @@ def facts_of_view(
     known = inputs.summaries_with([node.id for node in nodes_of(items) if node.resolution == "whole"])
     told = [item_text(node, known) for node in nodes_of(items) if node.resolution != "headline"]
     prose = "\n".join((*told, words))
-    corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=_CORRECTED), prose)
+    corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=CORRECTED), prose)
     found = runtime.store.facts.candidates(
         inputs.ref,
         up_to=border,

@@ -197,9 +197,11 @@ class FactStore(Room):
         query = select(table).where(wanted).order_by(table.c.seq.desc(), table.c.id).limit(limit)
         return self._read(query)[::-1]
 
-    def corrected(self, ref: SessionRef, *, up_to: int, limit: int) -> list[Fact]:
-        """The facts of messages up to `up_to` that do not hold any more, the weightiest first."""
-        mine = and_(table.c.session_key == ref.key, beside_index(table.c.seq) <= up_to, table.c.status == "superseded")
+    def corrected(self, ref: SessionRef, *, up_to: int | None = None, limit: int) -> list[Fact]:
+        """The facts that do not hold any more, the weightiest first; of messages up to `up_to`."""
+        mine = and_(table.c.session_key == ref.key, table.c.status == "superseded")
+        if up_to is not None:
+            mine = and_(mine, beside_index(table.c.seq) <= up_to)
         return self._read(select(table).where(mine).order_by(*_BY_WORTH).limit(limit))
 
     def replaced(self, ref: SessionRef, seqs: Collection[int]) -> dict[int, list[Fact]]:

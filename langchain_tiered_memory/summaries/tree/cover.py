@@ -42,7 +42,7 @@ class Node:
     """As rendered in the view."""
     resolution: Resolution = "whole"
     text: str = ""
-    """As rendered, where it is not shown whole: it stays so until the view is condensed again."""
+    """As rendered, where it is not shown whole, or without what is over: so it stays until it is condensed again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
