@@ -9,7 +9,6 @@ tags and orders among it: that reports, and is no fault.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -94,7 +93,21 @@ dialogue, unless a source has it too."""
 _WORD = re.compile(r"\w+")
 _HEADING = re.compile(r"^[ \t]*+(?:#{1,6}+|\*\*)[ \t]*+(?:\d{1,3}[.)])?([^\n]*)", re.MULTILINE)
 _AROUND_HEADING = " \t:*#"
-_KANA = frozenset({"HIRAGANA", "KATAKANA"})
+_SCRIPTS = tuple(
+    (name, re.compile(f"[{span}]"))
+    for name, span in (
+        ("han", "\u3400-\u4dbf\u4e00-\u9fff"),
+        ("kana", "\u3040-\u30ff"),
+        ("hangul", "\uac00-\ud7a3"),
+        ("cyrillic", "\u0400-\u04ff"),
+        ("greek", "\u0370-\u03ff"),
+        ("arabic", "\u0600-\u06ff"),
+        ("hebrew", "\u0590-\u05ff"),
+        ("indic", "\u0900-\u0dff"),
+        ("thai", "\u0e00-\u0eff"),
+        ("latin", "A-Za-z\u00c0-\u024f"),
+    )
+)
 
 
 def missing_sections(text: str, job: CondenseJob) -> float:
@@ -167,11 +180,9 @@ def _same_language(text: str, source: str) -> bool:
 
 
 def _scripts(text: str) -> Counter[str]:
-    """Letters by script, which a letter's name begins with; kana count with the ideographs they stand among."""
-    counts = Counter[str]()
-    for char, count in Counter(filter(str.isalpha, text)).items():
-        script = unicodedata.name(char, "").partition(" ")[0]
-        counts["CJK" if script in _KANA else script] += count
+    """Letters by script; kana count with the ideographs they stand among."""
+    counts = Counter({name: len(pattern.findall(text)) for name, pattern in _SCRIPTS})
+    counts["han"] += counts.pop("kana", 0)
     return counts
 
 

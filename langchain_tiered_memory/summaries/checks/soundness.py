@@ -31,17 +31,22 @@ _TERMS_OF_A_MESSAGE = 25
 """Of one message no more are asked for, so that a listing among few messages can be told in a line as well."""
 _LITTLE_SAID = 25
 """Sources with fewer, and no figure among them, say little: "they greeted each other" is a sound summary."""
+_LITTLE_SAID_BONUS = 2.0
+"""That is told in other words more than anything else: a text that shares half as many is as sound."""
 _LEAST_JUDGED = 8
 """A text with fewer terms of its own is not judged against such sources."""
 _LEAST_GROUNDED = 0.4
 """Of a text's terms, what must stand in its sources: what has fewer is about something else."""
 _LEAST_COVERED = 0.06
 """Of the sources' terms (of 300, or of the tokens asked for, where they are more), what a text must state."""
+_FEW_TERMS, _MORE_WITH_EACH_DOUBLING, _MOST_GROUNDED = 250, 0.1, 0.75
+"""Of sources with more distinct terms, any text on earth shares more: more is asked for, up to a bound."""
 _NOTHING = frozenset({"none", "nothing", "n", "a", "na"})
 """Words of a section that says nothing."""
-_REPEATED = 0.9
-"""Of a text's terms, and of the source's, where it repeats that one."""
+_ONE_SOURCE_SHARE, _REPEATED = 0.95, 0.9  # of the text's terms, and of the source's
 _LEAST_SOURCES = 4
+_MAIN_SOURCE_SHARE = 0.4
+"""A source that has so much of all terms may well have all that matters."""
 _WORD = re.compile(r"\w+")
 _FRAME_TEXT = (
     "user assistant system tool ask answer discuss discussion conversation message talk speak mention tell note share "
@@ -67,6 +72,8 @@ class Soundness:
     covered: float
     """Terms of the sources that it states, as a share of all of them; of 300, or of the tokens that it should have,
     where they are more than that."""
+    terms: int = 0
+    """Distinct terms of the sources."""
     from_one_source: bool
     """Whether it repeats one source among several that say as much."""
 
@@ -99,17 +106,19 @@ def soundness(
     is_little = are_few or (say_little and is_brief and not _is_piece(prose, sources))
     if is_little and not any(_names_something(source) for source in sources):
         share = 1.0 if (are_few and is_brief) or not stated else len(grounded) / len(stated)
-        return Soundness(grounded=share, covered=1.0, from_one_source=False)
+        return Soundness(grounded=min(1.0, _LITTLE_SAID_BONUS * share), covered=1.0, from_one_source=False)
     shared = stated & told
     one = max(each, key=lambda keys: len(shared & keys), default=frozenset[str]())
     many = sum(bool(keys) for keys in each) >= _LEAST_SOURCES
     alike = len(shared & one)
     worth = min(len(told), sum(min(len(keys), _TERMS_OF_A_MESSAGE) for keys in each)) if are_messages else len(told)
+    copied = many and bool(shared) and alike >= _ONE_SOURCE_SHARE * len(shared) and alike >= _REPEATED * len(one)
     return Soundness(
+        terms=len(told),
         stated=len(stated),
         grounded=len(grounded) / len(stated) if stated else 0.0,
         covered=len(shared) / max(1, min(_MANY_TERMS, worth, target_tokens)) if told else 1.0,
-        from_one_source=many and bool(shared) and alike >= _REPEATED * max(len(shared), len(one)),
+        from_one_source=copied and len(one) < _MAIN_SOURCE_SHARE * len(told),
     )
 
 
@@ -128,9 +137,11 @@ def unsound(found: Soundness) -> Unsound | None:
     A share of a few terms is known only roughly: it fails where it lies below by more than a share of so many varies by
     chance (its standard deviation).
     """
-    chance = _LEAST_GROUNDED * (1.0 - _LEAST_GROUNDED)
-    varies = math.sqrt(chance / found.stated) if found.stated and found.grounded else 0.0
-    if found.grounded < _LEAST_GROUNDED - varies:
+    doublings = max(0.0, math.log2(max(found.terms, 1) / _FEW_TERMS))
+    more = max(0.0, min(_MORE_WITH_EACH_DOUBLING * doublings, _MOST_GROUNDED - _LEAST_GROUNDED))
+    asked = _LEAST_GROUNDED + more
+    varies = math.sqrt(asked * (1.0 - asked) / found.stated) if found.stated and found.grounded else 0.0
+    if found.grounded < asked - varies:
         return "ungrounded"
     if found.covered < _LEAST_COVERED:
         return "says too little"
