@@ -184,8 +184,8 @@ def provider_name(speaker: str) -> str | None:
 def spoken(speaker: str, text: str, *, message_id: str) -> BaseMessage:
     """The message of a speaker with this `text`.
 
-    A `user` or `assistant` keeps that role. Everybody else is a person: a chat of two people becomes human messages with
-    names.
+    A `user` or `assistant` keeps that role. Everybody else is a person: a chat of two people becomes human messages
+    with names.
     """
     role = _ROLES.get(speaker.strip().lower())
     if role is not None:

@@ -243,17 +243,17 @@ def _nearest(shared: Iterable[tuple[int, Fact]]) -> list[Fact]:
     return [fact for count, fact in counted if count == most > 0]
 
 
-def rivals(facts: Sequence[Fact]) -> dict[str, frozenset[str]]:
-    """Id of each fact that holds beside another value of the same thing -> the ids of those others."""
+def rivals(facts: Sequence[Fact]) -> dict[str, tuple[str, ...]]:
+    """Id of each fact that holds beside another value of the same thing -> the ids of those others, the last first."""
     about: dict[str, list[Fact]] = {}
     for fact in facts:
         if fact.kind not in _STAYS and fact.subject:
             about.setdefault(fact.subject, []).append(fact)
-    found: dict[str, frozenset[str]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for same in about.values():
-        mine = [_look(fact) for fact in same[-_NEAREST:]] if len(same) > 1 else []
+        mine = [_look(fact) for fact in reversed(same[-_NEAREST:])] if len(same) > 1 else []
         for one in mine:
-            others = frozenset(other.fact.id for other in mine if _is_rival(one, other))
+            others = tuple(other.fact.id for other in mine if _is_rival(one, other))
             if others:
                 found[one.fact.id] = others
     return found

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from langchain_tiered_memory.summaries.facts.signs import LASTING
-from langchain_tiered_memory.summaries.facts.supersession import superseded
+from langchain_tiered_memory.summaries.facts.supersession import rivals, superseded
 from langchain_tiered_memory.types.records import Fact
 from tests.fact_builders import facts_of
 from tests.store_builders import fact
@@ -428,3 +428,11 @@ def test_what_is_not_so_of_one_number_ends_nothing_that_is_of_another() -> None:
     assert superseded([merged, other]) == {}
     same = by_model(151, "PR #89: reverted by now, not merged into main", subject="pr 89")
     assert superseded([merged, same]) == {merged.id: same.id}
+
+
+def test_the_other_values_of_a_thing_come_in_one_order_whatever_the_seed_of_hashes() -> None:
+    towns = ("Aarhus", "Trieste", "Girona", "Turku", "Leiden", "Varna")
+    found = facts_of(*(f"My favourite town is {town}." for town in towns))
+    assert len(found) == len(towns)
+    ids = [one.id for one in found]
+    assert rivals(found) == {one: tuple(other for other in reversed(ids) if other != one) for one in ids}
