@@ -4,9 +4,9 @@
     python -m benchmarks.page --run prefix direct    # run these, keep what they measured, write the page
     python -m benchmarks.page --run all              # those that need no conversations of yours
 
-A record is a file in `benchmarks/results`: NAME.json, as `--run` keeps it, or NAME.md with its command, date and commit
-in its first lines, for what no single command prints. `page.toml` there lists the sections. A record has a digest of
-the code that was measured; a table whose code differs from today's says so. Comments and docstrings are no code.
+A record is a file NAME.json in `benchmarks/results`, as `--run` keeps it. `page.toml` there lists the sections. Each
+record has a digest of the code that was measured; a table whose code differs from today's says so. Comments and
+docstrings are no code.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ class Entry:
     """Of its record, and for `--run`."""
     title: str
     asks: str
-    run: str | None = None
-    """Module and arguments; `None` for what is carried over and cannot be run by one command."""
+    run: str
+    """Module and arguments."""
     prints_text: bool = False
     """Whether it prints a text for people, and knows no `--json FILE`."""
     until: str = ""
     """Line of such a text from which on the rest is left out, such as seconds of a busy machine."""
 
     @property
-    def module(self) -> str | None:
+    def module(self) -> str:
         """What Python runs."""
-        return shlex.split(self.run)[0] if self.run else None
+        return shlex.split(self.run)[0]
 
     @property
     def arguments(self) -> list[str]:
         """What it is given."""
-        return shlex.split(self.run)[1:] if self.run else []
+        return shlex.split(self.run)[1:]
 
     @property
     def command(self) -> str:
@@ -84,8 +84,8 @@ class Recorded:
     command: str
     date: str
     commit: str
-    code: str | None
-    """Digest of the code; `None` for what was measured before digests were kept."""
+    code: str
+    """Digest of the code."""
     body: str
 
 
@@ -113,8 +113,8 @@ def record(entry: Entry) -> Path:
         SystemExit: when it fails, or a folder that it needs is not there.
     """
     missing = [part for part in entry.arguments if part.endswith("/") and not Path(part).is_dir()]
-    if missing or entry.module is None:
-        raise SystemExit(f"{entry.name} cannot be run here: {', '.join(missing) or 'no command'}")  # noqa: EM102, TRY003
+    if missing:
+        raise SystemExit(f"{entry.name} cannot be run here: {', '.join(missing)}")  # noqa: EM102, TRY003
     kept: dict[str, Any] = {"command": entry.command, "date": dt.datetime.now(tz=dt.UTC).date().isoformat()}
     kept |= {"commit": _commit(), "code": code_digest(), "machine": machine()}
     with tempfile.TemporaryDirectory() as folder:
@@ -149,19 +149,12 @@ def _commit() -> str:
 
 def read(name: str) -> Recorded | None:
     """What is recorded of a benchmark."""
-    path, carried = RESULTS / f"{name}.json", RESULTS / f"{name}.md"
-    if path.exists():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if "output" in kept:
-            body = "\n".join(["```text", *kept["output"], "```"])
-        else:
-            body = "\n\n".join(_tables(kept["reports"]))
-        return Recorded(**{key: kept[key] for key in ("command", "date", "commit", "code")}, body=body)
-    if carried.exists():
-        head, _, body = carried.read_text(encoding="utf-8").partition("\n\n")
-        given = dict(line.split(": ", 1) for line in head.splitlines())
-        return Recorded(command=given["command"], date=given["date"], commit=given["commit"], code=None, body=body)
-    return None
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return None
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    body = "\n".join(["```text", *kept["output"], "```"]) if "output" in kept else "\n\n".join(_tables(kept["reports"]))
+    return Recorded(**{key: kept[key] for key in ("command", "date", "commit", "code")}, body=body)
 
 
 def _tables(reports: Iterable[dict[str, Any]]) -> Iterable[str]:
@@ -202,7 +195,7 @@ def page(code: str) -> str:
 def main(given: Sequence[str] | None = None) -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    names = {entry.name: entry for entry in ENTRIES if entry.module}
+    names = {entry.name: entry for entry in ENTRIES}
     parser.add_argument("--run", nargs="+", default=[], metavar="NAME", help=f"all, or some of {', '.join(names)}")
     asked = parser.parse_args(given)
     free = [name for name, entry in names.items() if not entry.needs_folder]

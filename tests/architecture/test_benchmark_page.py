@@ -59,7 +59,7 @@ class ParsedError(Exception):
 
 
 @pytest.mark.parametrize(
-    "entry", [one for one in page.ENTRIES if one.module and not one.prints_text], ids=lambda entry: entry.name
+    "entry", [one for one in page.ENTRIES if not one.prints_text], ids=lambda entry: entry.name
 )
 def test_each_command_of_the_page_takes_its_arguments(entry: page.Entry, monkeypatch: pytest.MonkeyPatch) -> None:
     parse = argparse.ArgumentParser.parse_args
@@ -70,7 +70,7 @@ def test_each_command_of_the_page_takes_its_arguments(entry: page.Entry, monkeyp
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parsed)
     with pytest.raises(ParsedError):
-        importlib.import_module(str(entry.module)).main([*entry.arguments, "--json", "found.json"])
+        importlib.import_module(entry.module).main([*entry.arguments, "--json", "found.json"])
 
 
 def test_every_record_has_its_section_and_every_section_a_name_of_its_own() -> None:
