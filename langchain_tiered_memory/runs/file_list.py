@@ -84,10 +84,12 @@ def each_once(accesses: Iterable[FileAccess]) -> list[FileAccess]:
     ordered = sorted(accesses, key=lambda one: (-one.seq, -one.at, one.operation != "write", one.path))
     names = same_names({one.path for one in ordered})
     known = "\n".join(["", *names, *names.values()])
+    folders = frozenset(part for path in (*names, *names.values()) for part in path.split("/")[:-1])
     latest: dict[str, FileAccess] = {}
     for access in ordered:
         name = names[access.path]
-        if any(f"{before}{path}/" in known for path in (name, access.path) for before in ("\n", "/")):
+        lie_in = [path for path in (name, access.path) if path.rpartition("/")[2] in folders]
+        if any(f"{before}{path}/" in known for path in lie_in for before in ("\n", "/")):
             continue
         newer = latest.setdefault(name, access)
         path = max(newer.path, access.path, key=len)
