@@ -136,8 +136,9 @@ def follows_line(first: Entry, *, led_by: Sequence[Entry] = ()) -> str:
 
 
 def between_line(asked: Entry, first: Entry) -> str:
-    """Stands between the user's message and the newest of the work on it, where messages between them are left out."""
-    return f"<{HISTORY_TAG}>\n[left out here: messages {asked.seq + 1}-{first.seq - 1}]\n</{HISTORY_TAG}>"
+    """Which messages are left out between the user's and the newest of the work on it, and of which day that is."""
+    left, following = f"{asked.seq + 1}-{first.seq - 1}", f"from {first.seq} on, of {day(first.at)}"
+    return f"[left out here: messages {left}; below: {following}]"
 
 
 def facts_block(listed: str, *, up_to: int) -> str:

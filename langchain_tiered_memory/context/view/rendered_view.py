@@ -213,12 +213,13 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     ]
     taken = sum(piece.tokens for piece in led if piece.entry in answered)
     recent = _first_recent(plan, tail) if plan.items or plan.left_spans else None
-    if plan.items or plan.left_spans or quoted or plan.tasks:
-        follows = follows_line(recent, led_by=led_by) if recent is not None else ""
-        head.append(_history(inputs, plan, quoted, taken=taken, follows=follows))
+    follows = follows_line(recent, led_by=led_by) if recent is not None else ""
     if leads and recent is not None and recent.seq > queries[-1].seq + 1:
-        # Without it the calls that follow read as the first answer to the user's message.
+        # In the record the calls that follow would read as the first answer to the user's message.
         led.append(ours(between_line(queries[-1], recent), part="history", counter=counter))
+        follows = ""
+    if plan.items or plan.left_spans or quoted or plan.tasks:
+        head.append(_history(inputs, plan, quoted, taken=taken, follows=follows))
     if plan.facts:
         head.append(ours(facts_block(plan.facts, up_to=plan.border), part="facts", counter=counter))
     if plan.parts:
