@@ -58,9 +58,7 @@ class ParsedError(Exception):
     """The arguments were taken."""
 
 
-@pytest.mark.parametrize(
-    "entry", [one for one in page.ENTRIES if not one.prints_text], ids=lambda entry: entry.name
-)
+@pytest.mark.parametrize("entry", [one for one in page.ENTRIES if not one.prints_text], ids=lambda entry: entry.name)
 def test_each_command_of_the_page_takes_its_arguments(entry: page.Entry, monkeypatch: pytest.MonkeyPatch) -> None:
     parse = argparse.ArgumentParser.parse_args
 

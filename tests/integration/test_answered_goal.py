@@ -84,7 +84,9 @@ def test_what_is_left_out_behind_the_last_request_is_told_right_behind_it(call_s
         messages = condensed(session, call_style).messages
         place = next(at for at, one in enumerate(messages) if one.id == "next")
         first = next(one.seq for one in session.entries() if one.id == messages[place + 2].id)
-        assert messages[place + 1].text.startswith(f"[left out here: messages 4-{first - 1}; below: from {first} on, of ")
+        assert messages[place + 1].text.startswith(
+            f"[left out here: messages 4-{first - 1}; below: from {first} on, of "
+        )
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
