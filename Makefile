@@ -12,10 +12,10 @@ help: ## list the tasks
 setup: ## install the package with everything that its tests need
 	$(PYTHON) -m pip install -e '.[dev,benchmarks]'
 
-fast: ## the fast lane, ninety seconds: every test that is not marked slow
-	$(PYTHON) -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
+fast: ## the fast lane, ninety seconds: what is not slow of the tests of single modules and of the architecture
+	$(PYTHON) -m pytest tests/unit tests/architecture -m "not slow" -n $(WORKERS) --dist worksteal
 
-test: ## the whole suite, ten minutes: of what asks one thing in many places, the share that the day draws
+test: ## the whole suite, eleven minutes: of what asks one thing in many places, the share that the day draws
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal
 
 exhaustive: ## every row of every test, at every step: for a change of what writes

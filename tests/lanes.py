@@ -1,6 +1,6 @@
 """Which tests a lane runs, and which share of those that ask the same thing in many places.
 
-The fast lane is `-m "not slow"`. The whole suite draws: of each scenario that is told in two call styles, or on
+`-m "not slow"` takes half of the time. The whole suite draws: of each scenario that is told in two call styles, or on
 SQLite's two kinds of database, it runs one, of a sweep (`@pytest.mark.sweep(12)`) so many rows, what is `seldom(4)` at
 one of four draws, and faults strike at so many steps of a journey (`spread`). The draw is made by the day, so that a
 run can be repeated and every row has its turn; it chooses hypothesis' examples too. `TIERED_MEMORY_EXHAUSTIVE=1` runs

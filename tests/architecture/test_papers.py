@@ -171,7 +171,7 @@ def test_the_tasks_are_those_that_contributing_names() -> None:
 @pytest.mark.parametrize(
     ("task", "command"),
     [
-        ("fast", '$(PYTHON) -m pytest -m "not slow" -n $(WORKERS) --dist worksteal'),
+        ("fast", '$(PYTHON) -m pytest tests/unit tests/architecture -m "not slow" -n $(WORKERS) --dist worksteal'),
         ("test", "$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal"),
         ("exhaustive", "TIERED_MEMORY_EXHAUSTIVE=1 $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal"),
         ("types", "$(PYTHON) -m mypy"),
