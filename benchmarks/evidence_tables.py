@@ -11,6 +11,7 @@ from rich.text import Text
 from benchmarks.asked_conversations import VIEWS
 from benchmarks.evidence import FIGURES, Figure, heading, honesty
 from benchmarks.evidence_summary import Summary, Table, is_rival
+from benchmarks.reporting import Grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from benchmarks.evidence_summary import Estimate
 
 _COLOURS = {"above": "green", "equal": "yellow", "below": "red"}
-_SHOWN: tuple[Figure, ...] = ("all", "fraction", "any")
-_TOUCHED: dict[Figure, Figure] = {"all": "all_touched", "any": "any_touched"}
+_SHOWN: tuple[Figure, ...] = ("fraction", "any")
+"""Besides the shares of questions whose evidence is all there, which the report has."""
+_TOUCHED: dict[Figure, Figure] = {"any": "any_touched"}
 
 
 def renderables(summary: Summary) -> Iterator[RenderableType]:
@@ -30,19 +32,28 @@ def renderables(summary: Summary) -> Iterator[RenderableType]:
     if summary.overall is None:
         yield Text("No question has evidence that can be looked for.", style="yellow")
         return
-    first, *others = _SHOWN
-    yield _figure_table(summary, summary.overall, first)
     yield from _comparison_tables(summary)
-    for figure in others:
+    for figure in _SHOWN:
         yield _figure_table(summary, summary.overall, figure)
     if len(summary.categories) > 1:
         yield _category_table(summary)
     yield Text(f"{honesty(summary)}\n")
 
 
+def shares_of(summary: Summary) -> Grid:
+    """The shares of questions whose evidence is all in view, by method and budget, in percent."""
+    rows: list[tuple[str, ...]] = []
+    for method in summary.methods if summary.overall is not None else ():
+        rows.append((method, *_cells(summary.overall.shares["all"][method], summary)))
+        if method in VIEWS.values():
+            touched = _cells(summary.overall.shares["all_touched"][method], summary)
+            rows.append((f"{method}: at least by a passage", *touched))
+    budgets = (f"{budget:,}" for budget in summary.budgets)
+    return Grid(title=f"{summary.name}: {FIGURES['all']}, %", columns=("", *budgets), rows=tuple(rows))
+
+
 def _figure_table(summary: Summary, table: Table, figure: Figure) -> RichTable:
     rich = _grid(f"{FIGURES[figure]}, %", summary)
-    best = {budget: summary.strongest(budget) for budget in summary.budgets}
     ours = [method for method in summary.methods if method in VIEWS.values()]
     for method in ours:
         rich.add_row(method, *_cells(table.shares[figure][method], summary), style="bold")
@@ -53,12 +64,7 @@ def _figure_table(summary: Summary, table: Table, figure: Figure) -> RichTable:
     for method in summary.methods:
         if method in ours:
             continue
-        shares = table.shares[figure][method]
-        marked = [
-            Text(_cell(shares.get(budget)), style="underline" if figure == "all" and best[budget] == method else "")
-            for budget in summary.budgets
-        ]
-        rich.add_row(method, *marked, style="" if is_rival(method) else "dim")
+        rich.add_row(method, *_cells(table.shares[figure][method], summary), style="" if is_rival(method) else "dim")
     return rich
 
 

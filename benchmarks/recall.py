@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from benchmarks.asked_conversations import VIEWS, read_groups
 from benchmarks.cached_vectors import CachedEmbeddings
 from benchmarks.evidence_summary import Summary, as_json, summarise
-from benchmarks.evidence_tables import renderables
+from benchmarks.evidence_tables import renderables, shares_of
 from benchmarks.reporting import Report, Target, arguments, finish, numbers, screen, show
 from benchmarks.simple_methods import measured_beside
 from langchain_tiered_memory.models.embeddings import resolve_embeddings
@@ -55,7 +55,7 @@ def evaluate(
         benchmark="recall",
         about="evidence inside the budget, without a judge",
         settings={"counter": counter.fingerprint, "embeddings": found is not None, "budgets": list(budgets)},
-        grids=(),
+        grids=tuple(map(shares_of, summaries)),
         figures={"groups": [as_json(summary) for summary in summaries]},
         targets=tuple(target for summary in summaries for target in _targets(summary)),
     )
