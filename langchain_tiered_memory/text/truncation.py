@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _HEAD_SHARE = 0.6  # what opens a message says what it is about; its end has the result or the question
 _CHARS_PER_TOKEN = 8  # no text that people write has more; bounds how much is looked at
 _SEARCH_SHARE = 0.25  # how much of a piece may be given up for a nicer border
-_BORDERS = (re.compile(r"\n"), re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*"), re.compile(r"\s"))
+_BORDERS = (re.compile(r"\n"), re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])"), re.compile(r"\s"))
 _STEPS = 12
 CUT = "\u2026"
 """Stands where hardly anything is missing, and ends a text of which there is no room to say how much is: what just ends

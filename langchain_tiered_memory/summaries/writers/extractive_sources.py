@@ -315,7 +315,7 @@ def _message_kind(text: str, source: SourceText) -> ItemKind:
 def _quoted_code(block: str) -> str:
     """What a block of code defines, or a command whole; else nothing."""
     block = block[:_MAX_BLOCK_CHARS]
-    defined = [match[0].strip().rstrip("{:").strip() for match in _DEFINITION.finditer(block)]
+    defined = list(dict.fromkeys(match[0].strip().rstrip("{:").strip() for match in _DEFINITION.finditer(block)))
     lines = [line.strip() for line in block.splitlines() if line.strip()]
     shown = defined or (lines if len(lines) <= _COMMAND_LINES else [])
     return first_chars("; ".join(shown), _MAX_CODE_CHARS)

@@ -35,6 +35,14 @@ def test_head_tail_and_pointer_are_shown_at_line_borders() -> None:
     assert all(line in LETTER.split("\n") for line in shown if line not in pointers)
 
 
+def test_no_name_of_a_file_is_cut_at_its_dot() -> None:
+    text = " ".join(f"please read docs/plans/part-{n}.md and lib/part_{n}.py again" for n in range(200))
+    for tokens in range(60, 300, 7):
+        head, _, tail = short(text, tokens).partition("\n[...")
+        assert set(head.split()) <= set(text.split())
+        assert set(tail.partition("...]\n")[2].split()) <= set(text.split())
+
+
 def test_most_of_the_budget_is_used() -> None:
     assert estimated_tokens(short(LETTER, 400)) > 300
 
