@@ -27,7 +27,6 @@ from langchain_tiered_memory.summaries.facts.values import (
     denied_values,
     doubts,
     shape_of,
-    states_figure,
     supposes,
     unit_of,
 )
@@ -487,4 +486,7 @@ def _takes_place(new: _Looked, old: _Looked) -> bool:
     if new.shape == Shape.WORDS:  # much is said of "the script" and "the family" that does not take anything back
         same = bool(new.fact.attribute) and new.fact.attribute == old.fact.attribute
         return same or len(new.about) >= _TELLING_WORDS or new.stance.frame.named == old.stance.frame.named != ()
-    return not new.unit or not old.unit or new.unit == old.unit or states_figure(new.fact.text)
+    if not new.unit or not old.unit or new.unit == old.unit:
+        return True
+    # Of another unit, "it is 2 minutes now" and "went up to 350 dollars" do, "the office has 40 desks now" does not.
+    return new.stance.frame.named != () or f" to {folded(new.value)} " in f" {new.stance.said} "

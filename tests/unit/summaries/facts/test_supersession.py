@@ -27,6 +27,8 @@ CORRECTED = [
     ("I live in Graz.", "I moved to Vienna last month."),
     ("The report timeout is 30 seconds.", "The report timeout was raised to 2 minutes."),
     ("The ferry budget is 300 euros.", "The ferry budget went up to 350 dollars."),
+    ("The build time is 90 seconds.", "The build time is 4 minutes now."),
+    ("The ferry fee is 12 euros.", "The ferry fee costs 3 percent now."),
     ("The budget review takes place on Monday.", "Sorry, the budget review has to wait until Wednesday."),
     ("The password rotation runs every 30 days.", "Sorry, the password rotation happens every 60 days."),
     (
