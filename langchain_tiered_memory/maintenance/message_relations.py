@@ -30,10 +30,10 @@ def of_the_session(known: Known) -> Iterator[Fault]:
     row, sessions = known.session, schema.sessions
     named = digest_of(unpacked(row["session_id"]))
     if row["digest"] != named:
-        sealed = next((one for one in known.rows(schema.entries) if one["seal"] is not None), None)
-        proves = sealed is not None and fits(named, sealed)
+        is_sealed = any(one["seal"] is not None for one in known.rows(schema.entries))
         detail = "its digest is not that of its id: it is not found by its name"
-        remedy = mend(sessions, row, {"digest": named}) if proves or sealed is None else None
+        is_right = known.sealed_with == named or not is_sealed
+        remedy = mend(sessions, row, {"digest": named}) if is_right else None
         yield known.fault("wrong_session_digest", "", detail, remedy)
     owner = digest_of(unpacked(row["owner"])) if row["owner"] is not None else None
     if row["owner_digest"] != owner:
@@ -68,7 +68,7 @@ def of_messages(known: Known) -> Iterator[Fault]:
         answered.setdefault(row["group_seq"], set()).add(row["answers"])
     for row in known.rows(entries, sound=False):
         what = unpacked(row["message_id"])
-        if row["seal"] is not None and not fits(known.session["digest"], row):
+        if row["seal"] is not None and not fits(known.sealed_with, row):
             detail = "its place, time, track, kind, task, id or digest is not the original one"
             values = _unsealed(known, row)
             yield known.fault("message_moved", what, detail, mend(entries, row, values) if values else None)
@@ -121,11 +121,11 @@ def _unsealed(known: Known, row: dict[str, Any]) -> dict[str, Any] | None:
     ]
     for name in _SEALED:
         for value in dict.fromkeys(one[name] for one in told if name in one):
-            if fits(known.session["digest"], row | {name: value}):
+            if fits(known.sealed_with, row | {name: value}):
                 return {name: value}
     agreed = [(one["track"], one["at"], one["kind"]) == (row["track"], row["at"], row["kind"]) for one in copies]
     if copies and all(agreed) and says == row["digest"] and not any(damage_in(schema.entries, row)):
-        return {"seal": seal_of_row(known.session["digest"], row)}  # everything else speaks against the seal alone
+        return {"seal": seal_of_row(known.sealed_with, row)}  # everything else speaks against the seal alone
     return None
 
 

@@ -7,6 +7,7 @@ tell.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import (
@@ -135,13 +136,21 @@ def as_kept(table: Table) -> Select[Any]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Known:
     """One session's rows, as they are asked for."""
 
     connection: Connection
     session: Mapping[str, Any]
     session_id: str
+
+    @cached_property
+    def sealed_with(self) -> str:
+        """The digest that its messages were sealed with: that of its id where any seal says so, else the kept one."""
+        kept: str = self.session["digest"]
+        named = schema.digest_of(schema.unpacked(self.session["session_id"]))
+        is_named = kept != named and any(fits(named, row) for row in self.rows(schema.entries, sound=False))
+        return named if is_named else kept
 
     def rows(self, table: Table, *without: str, sound: bool = True) -> Iterator[dict[str, Any]]:
         """Rows of a table; where they are to be `sound`, without damaged ones, which are named already."""

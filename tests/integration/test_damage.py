@@ -459,6 +459,34 @@ def test_damage_to_what_is_derived_from_a_message_costs_no_summary_of_it(tmp_pat
         assert [(one.id, one.text) for one in summaries_of(session)] == before
 
 
+@pytest.mark.parametrize(
+    ("damage", "kinds"),
+    [
+        ("UPDATE ltm_sessions SET digest = 'ffffffffffffffffffffffffffffffff'", {"wrong_session_digest"}),
+        ("UPDATE ltm_sessions SET digest = x'ff'", {"damaged_row", "wrong_session_digest"}),
+        ("UPDATE ltm_sessions SET session_id = 'other'", {"wrong_session_digest"}),
+    ],
+    ids=["another", "garbage", "its id"],
+)
+def test_a_damaged_digest_of_a_session_moves_none_of_its_messages(tmp_path: Path, damage: str, kinds: set[str]) -> None:
+    with open_memory(tmp_path / "memory.db") as memory:
+        session = memory.session("s")
+        session.add_messages(conversation(6))
+        memory.flush()
+        with store_of(memory).database.write() as connection:
+            seals = "SELECT seq, seal FROM ltm_entries ORDER BY seq"
+            before = connection.execute(text(seals)).all()
+            connection.execute(text("UPDATE ltm_entries SET at = at + 1 WHERE message_id = 'q0'"))
+            connection.execute(text(damage))
+        named = [(one.kind, one.what) for one in memory.verify().problems]
+        assert {kind for kind, _ in named} >= kinds
+        assert {what for kind, what in named if kind == "message_moved"} <= {"s/q0", "other/q0"}
+        left = memory.doctor().left
+        assert {one.kind for one in left} == ({"wrong_session_digest"} if "session_id" in damage else set())
+        with store_of(memory).database.read() as connection:
+            assert connection.execute(text(seals)).all() == before
+
+
 def test_damage_that_cannot_be_mended_keeps_no_other_from_being_named_and_mended(tmp_path: Path) -> None:
     with open_memory(tmp_path / "memory.db") as memory:
         memory.session("s").add_messages(conversation(12))
