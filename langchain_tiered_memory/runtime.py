@@ -15,7 +15,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.row_removal import Removal
 from langchain_tiered_memory.items.store import Items
 from langchain_tiered_memory.maintenance.inspection import Inspection
-from langchain_tiered_memory.recall.indexing import IndexOutage
+from langchain_tiered_memory.recall.indexing import index_breaker
 from langchain_tiered_memory.recall.search import likeness
 from langchain_tiered_memory.recall.text_index import TextIndex
 from langchain_tiered_memory.recall.vector_queue import VectorQueue
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from langchain_core.embeddings import Embeddings
 
+    from langchain_tiered_memory.models.circuit_breaker import CircuitBreaker
     from langchain_tiered_memory.models.message_counting import RememberedCounts
     from langchain_tiered_memory.models.surroundings import Surroundings
     from langchain_tiered_memory.recall.chroma.index import ChromaIndex
@@ -84,8 +85,8 @@ class Runtime:
     listeners: Listeners = field(default_factory=Listeners)
     """Who is told of events."""
 
-    index_outage: IndexOutage = field(default_factory=IndexOutage)
-    """Whether the vector index was silent, and is left alone."""
+    index_breaker: CircuitBreaker = field(default_factory=index_breaker)
+    """Leaves the vector index alone where it was silent."""
     sections: SectionRegistry = field(default_factory=SectionRegistry)
     """What contexts show beside the built-in sections."""
 

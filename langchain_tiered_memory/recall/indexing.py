@@ -3,7 +3,7 @@
 The index may be down, or belong to another embedder: then the text index answers alone, the queue waits in SQL, and
 that is reported once.
 
-A silent vector index is left alone, and asked again behind the questions (`IndexOutage`).
+A silent vector index is left alone, and asked again behind the questions.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.models.circuit_breaker import CircuitBreaker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.models.circuit_breaker import Pass
     from langchain_tiered_memory.recall.chroma.index import ChromaIndex
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef
@@ -30,67 +31,35 @@ _LONGEST_PAUSE_SECONDS = 60.0
 """One that is away for long costs a request a minute, and is missed a minute at most."""
 
 
-class IndexOutage:
-    """Whether the index is left alone, and until when. Safe for threads; a forked child goes on with it."""
-
-    def __init__(self) -> None:
-        self._lock = forks.Lock()
-        self._ask_at: float | None = None
-        self._pause = _FIRST_PAUSE_SECONDS
-
-    @property
-    def is_on(self) -> bool:
-        """Whether the index is left alone."""
-        return self._ask_at is not None
-
-    def begin(self, now: float) -> float | None:
-        """Leave the index alone. Returns for how many seconds at first; `None` where it was left alone before."""
-        with self._lock:
-            if self._ask_at is not None:
-                return None
-            self._pause = _FIRST_PAUSE_SECONDS
-            self._ask_at = now + self._pause
-            return self._pause
-
-    def asks_again(self, now: float) -> bool:
-        """Whether it is to be asked again now, by who asks this: the next time is after twice the pause."""
-        with self._lock:
-            if self._ask_at is None or now < self._ask_at:
-                return False
-            self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
-            self._ask_at = now + self._pause
-            return True
-
-    def end(self) -> bool:
-        """It answered. Returns whether it was left alone before."""
-        with self._lock:
-            was_on = self._ask_at is not None
-            self._ask_at = None
-            return was_on
+def index_breaker() -> CircuitBreaker:
+    """What leaves a vector index alone that stays silent."""
+    return CircuitBreaker(failures=1, seconds=_FIRST_PAUSE_SECONDS, max_seconds=_LONGEST_PAUSE_SECONDS)
 
 
 def is_left_alone(runtime: Runtime) -> bool:
     """Whether a question is not to wait for the index; where it is time to, it is asked again in the background."""
-    outage = runtime.index_outage
-    if not outage.is_on:
+    breaker = runtime.index_breaker
+    if not breaker.is_open:
         return False
-    if outage.asks_again(runtime.monotonic()):
-        threading.Thread(target=_ask, args=(runtime,), name="tiered-memory-index", daemon=True).start()
+    given = breaker.enter(runtime.monotonic())
+    if given is not None:
+        threading.Thread(target=_ask, args=(runtime, given), name="tiered-memory-index", daemon=True).start()
     return True
 
 
 def answered(runtime: Runtime) -> None:
     """The index gave an answer: questions go to it again."""
-    if runtime.index_outage.end():
+    if runtime.index_breaker.succeeded():
         runtime.report(EventName.VECTORS_BACK, "the vector index answers again: search uses it from now on")
 
 
-def _ask(runtime: Runtime) -> None:
+def _ask(runtime: Runtime, given: Pass) -> None:
     try:
         index = runtime.open_index()
         if index is not None:
             index.count()
     except TieredMemoryError:  # still silent, or the memory was closed meanwhile
+        runtime.index_breaker.failed(given, runtime.monotonic())
         return
     answered(runtime)
 
@@ -183,7 +152,9 @@ def report_outage(runtime: Runtime, error: Exception, session_id: str | None = N
     """Say why search goes on by words; once, of an index that stays silent, which is left alone."""
     reason = str(error)
     if isinstance(error, IndexUnavailableError) and error.is_silent:
-        seconds = runtime.index_outage.begin(runtime.monotonic())
+        breaker, now = runtime.index_breaker, runtime.monotonic()
+        given = breaker.enter(now) if not breaker.is_open else None
+        seconds = breaker.failed(given, now) if given is not None else None
         if seconds is None:
             return
         reason += f"; search continues by words at once, and asks again in the background, first in {seconds:g} s"

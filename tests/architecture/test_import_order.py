@@ -68,6 +68,7 @@ THREADS_MAY = {
     "transcript/outbox.py": "subscribes from any thread",
     "context/sections/registry.py": "sections are registered and asked for from any thread",
     "sessions/opening.py": "opens the index once, whoever asks first",
+    "models/circuit_breaker.py": "is asked from any thread",
     "models/embeddings.py": "loads a model once",
     "models/token_counters.py": "loads an encoding once",
     "integrations/legacy/classic.py": "remembers the runs of a chain, whichever thread runs them",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, get_args
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.models.circuit_breaker import Pass
 from langchain_tiered_memory.summaries.checks.soundness import Unsound
-from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, Pass, is_built_in_rules
+from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.batches import ENDED
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, Part, UnsoundSummaryError, with_spent
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE

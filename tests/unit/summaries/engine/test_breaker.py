@@ -4,7 +4,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from langchain_tiered_memory.summaries.engine.writers import CircuitBreaker, Pass, RateBound
+from langchain_tiered_memory.models.circuit_breaker import CircuitBreaker, Pass
+from langchain_tiered_memory.summaries.engine.writers import RateBound
 
 FAILURES, SECONDS, LONGEST = 3, 60.0, 300.0
 
@@ -60,6 +61,14 @@ def test_a_trial_that_was_cancelled_gives_its_place_back() -> None:
     failed(one, 0.0, times=3)
     one.left(entered(one, 60.0))
     entered(one, 60.0)
+
+
+def test_a_trial_that_ends_without_a_word_is_followed_by_another_after_the_same_wait() -> None:
+    one = breaker()
+    failed(one, 0.0, times=3)
+    entered(one, 60.0)
+    assert one.wait_seconds(60.0) == SECONDS
+    entered(one, 120.0)
 
 
 def test_what_a_call_says_that_began_before_the_breaker_moved_is_out_of_date() -> None:
