@@ -110,7 +110,9 @@ def talk() -> tuple[list[BaseMessage], list[Told]]:
 
 _REVIEW = re.compile(r"^<part (\d+) notes ", re.MULTILINE)
 _KEPT = re.compile(r"^(\d+)(?: \([\d-]+\))?: (.+)$", re.MULTILINE)
-_SAID = re.compile(r"^<(?:m|source) [^>\n]*>\n?(.+)$", re.MULTILINE)
+_SAID = re.compile(r"^<m [^>\n]*>(.+)$", re.MULTILINE)
+_MERGED = re.compile(r"^- (?!\[)(.+)$", re.MULTILINE)
+"""Of summaries that another merges, what they say beside their notes."""
 
 
 @dataclass(slots=True)
@@ -138,7 +140,8 @@ class Reader:
 
     def _noted(self, asked: str) -> str:
         notes = [f"- [keep] {one.note}" for one in self.told if one.said in asked]
-        return "\n".join([*notes, *(f"- {line}" for line in _SAID.findall(asked)[:2])])
+        said = _SAID.findall(asked)[:2] or _MERGED.findall(asked)
+        return "\n".join([*notes, *(f"- {line}" for line in said)])
 
     def _joined(self) -> str:
         places = {note: place for place, note in _KEPT.findall(self.reviews[-1])}
@@ -173,13 +176,20 @@ def played(reader: Reader, *, budget: int) -> Outcome:
     )
     counter = best_counter()
     model = ScriptedModel(answers=reader, profile={"max_input_tokens": 128_000, "max_output_tokens": 8_000})
-    with TieredMemory.open(model=model, settings=settings, embeddings=None, token_counter=counter) as memory:
+    moments = [_BEGAN]  # pauses after failures go by the clock of the talk, not by how fast this machine is
+    with TieredMemory.open(
+        model=model,
+        settings=settings,
+        embeddings=None,
+        token_counter=counter,
+        clock=lambda: moments[-1].timestamp(),
+    ) as memory:
         joined: list[EventName] = []
         memory.subscribe(lambda event: joined.append(EventName(event.name)))
         session = memory.session("s")
         for first in range(0, MESSAGES, _LOOKED_AT):
-            at = _BEGAN + timedelta(minutes=4 * first)
-            session.add_messages(messages[first : first + _LOOKED_AT], at=at)
+            moments.append(_BEGAN + timedelta(minutes=4 * first))
+            session.add_messages(messages[first : first + _LOOKED_AT], at=moments[-1])
             session.context("", max_tokens=budget)
             session.flush()
         view = session.context("", max_tokens=budget)
