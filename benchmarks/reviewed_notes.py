@@ -182,7 +182,7 @@ def played(reader: Reader, *, budget: int) -> Outcome:
         settings=settings,
         embeddings=None,
         token_counter=counter,
-        clock=lambda: moments[-1].timestamp(),
+        clock=lambda: moments[-1].timestamp(),  # noqa: PLW0108 - of the last one by then
     ) as memory:
         joined: list[EventName] = []
         memory.subscribe(lambda event: joined.append(EventName(event.name)))

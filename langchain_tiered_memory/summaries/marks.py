@@ -28,6 +28,9 @@ CORRECTED = "- A person says: "
 APPENDED = re.compile(rf"(?:{STILL_OPEN}|{SAID}|{re.escape(TOOL_SAID)})")
 """How a line begins that an audit appended."""
 
+NOTHING_HOLDS = "What was noted of them is over."
+"""Of the messages of a summary, where every point of it is."""
+
 KEEP_MARK = "[keep]"
 """Stands before what a model says must be known when all the rest is forgotten: such a statement weighs most among the
 facts. It is kept in the stored text, and shown to nobody but who writes the summary above."""
@@ -76,7 +79,9 @@ def as_merged(text: str, over: Collection[str] = ()) -> str:
 
 def without_over(text: str, over: Collection[str]) -> str:
     """A summary without the points, in their words, that are over: another statement took their place since."""
-    return "\n".join(_told(line for line in text.splitlines() if _words_of(line) not in over)) if over else text
+    if not over:
+        return text
+    return "\n".join(_told(line for line in text.splitlines() if _words_of(line) not in over)) or NOTHING_HOLDS
 
 
 def _words_of(line: str) -> str:

@@ -10,6 +10,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.summaries.marks import NOTHING_HOLDS
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.call_styles import CALL_STYLES, told
 from tests.memory_builders import entries_of, open_memory, quick_settings, ref_of
@@ -183,8 +184,11 @@ def replacing(messages: Sequence[BaseMessage]) -> str:
     return in_parts(messages, write) or write(text)
 
 
+@pytest.mark.parametrize(("beside", "told_in_the_end"), [("", "Tea 0 was"), ("Fine.", NOTHING_HOLDS)])
 @pytest.mark.parametrize("call_style", CALL_STYLES)
-def test_a_view_that_is_condensed_again_does_not_tell_a_note_that_is_over(call_style: CallStyle) -> None:
+def test_a_view_that_is_condensed_again_does_not_tell_a_note_that_is_over(
+    call_style: CallStyle, beside: str, told_in_the_end: str
+) -> None:
     shown: list[str] = []
     with open_memory(
         model=ScriptedModel(answers=replacing), settings=quick_settings(messages=8, sources=9, eager=True)
@@ -192,7 +196,8 @@ def test_a_view_that_is_condensed_again_does_not_tell_a_note_that_is_over(call_s
         session = memory.session("s")
         for number in range(44):
             berth = {1: 30, 25: 77}.get(number)
-            text = f"The mooring of the boat is berth {berth}." if berth else f"Tea {number} was served on deck."
+            text = (number < 4 and beside) or f"Tea {number} was served on deck."
+            text = f"The mooring of the boat is berth {berth}." if berth else text
             talk = f"Fine. {'It is good to hear of it, and of the rest of the day. ' * 20}"
             told(call_style, session.add_messages, [HumanMessage(text), AIMessage(talk)])
             told(call_style, session.flush)
@@ -203,7 +208,7 @@ def test_a_view_that_is_condensed_again_does_not_tell_a_note_that_is_over(call_s
     assert len(told_before) > 1
     assert len(set(told_before)) == 1, "its bytes stand until the next condensation"
     assert "[messages 1-4" in shown[-1]
-    assert "Tea 0 was" in shown[-1]
+    assert told_in_the_end in shown[-1]
     assert "berth 30" not in shown[-1]
 
 
