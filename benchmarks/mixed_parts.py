@@ -20,7 +20,7 @@ from benchmarks.reporting import Grid, Report, arguments, finish, show
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.summaries.checks.soundness import shares, soundness, unsound
-from langchain_tiered_memory.summaries.writers.behind import CLEARLY
+from langchain_tiered_memory.summaries.writers.batches import CLEARLY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

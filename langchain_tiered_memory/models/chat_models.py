@@ -46,6 +46,11 @@ _AT_LIMIT: Final = frozenset(
     {"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"}
 )
 
+_FILTERED: Final = frozenset(
+    {"content_filter", "refusal", "safety", "recitation", "prohibited_content", "guardrail_intervened"}
+)
+"""OpenAI; Anthropic; Google, three; Bedrock."""
+
 
 def models_in(model: object, *, above: frozenset[int] = frozenset()) -> tuple[BaseLanguageModel[Any], ...]:
     """The models that a call of `model` may reach, the first choice first; none where that cannot be told.
@@ -128,12 +133,20 @@ def answer_limit(model: object) -> int | None:
 
 def is_cut_off(answer: BaseMessage) -> bool:
     """Whether an answer ended because it had as many tokens as it may have."""
+    return not _AT_LIMIT.isdisjoint(_reasons_of(answer))
+
+
+def is_filtered(answer: BaseMessage) -> bool:
+    """Whether a provider ended an answer because of what it says."""
+    return not _FILTERED.isdisjoint(_reasons_of(answer))
+
+
+def _reasons_of(answer: BaseMessage) -> frozenset[str]:
+    """Why an answer ended."""
     metadata = answer.response_metadata
-    reasons = [metadata.get(key) for key in _REASONS]
-    details = metadata.get("incomplete_details")
-    if isinstance(details, dict):  # OpenAI's Responses API
-        reasons.append(details.get("reason"))
-    return any(str(reason).casefold() in _AT_LIMIT for reason in reasons if reason is not None)
+    details = metadata.get("incomplete_details")  # OpenAI's Responses API
+    given = (*(metadata.get(key) for key in _REASONS), details.get("reason") if isinstance(details, dict) else None)
+    return frozenset(str(reason).casefold() for reason in given if reason is not None)
 
 
 def _own_limit(model: object) -> int | None:

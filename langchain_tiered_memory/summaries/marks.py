@@ -46,6 +46,7 @@ _LEADING = re.compile(
     r"(?P<marks>(?:`?\[(?:keep|tool|instead of [^\[\]\n]{1,400})\]`?:?[ \t]*)+)",
     re.IGNORECASE | re.MULTILINE,
 )
+_WITHOUT_BULLET = re.compile(r"^(?=`?\[(?:keep|instead of [^\[\]\n]{1,400})\])", re.IGNORECASE | re.MULTILINE)
 HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
 """A line that names a section (`marked`) or a theme (`bold`)."""
 BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
@@ -68,7 +69,8 @@ def without_marks(text: str) -> str:
 
 
 def plain(answer: str) -> str:
-    """A model's answer with the marks before its points as they are meant, where it set them as code."""
+    """A model's answer with the marks before its points as they are meant: not set as code, and behind a bullet."""
+    answer = _WITHOUT_BULLET.sub("- ", answer)
     return _LEADING.sub(lambda one: one["bullet"] + one["marks"].replace("`", ""), answer) if "`[" in answer else answer
 
 

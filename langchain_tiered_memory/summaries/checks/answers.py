@@ -65,7 +65,11 @@ _FOREIGN_SHARE = 0.2
 _MIN_LETTERS = 40
 _MIN_VOTES = 12
 _CLEARLY = 3  # as many votes as the next language
-_THINKING = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(
+    r"\A(?:\s*<(think|thinking|reasoning|thought)>.*?(?:</\1>|\Z)|.*?^</think(?:ing)?>[ \t]*$)\s*",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
+"""Up to its end, or to that of the answer. Some servers leave out the tag that begins it."""
 _WRAPPED = re.compile(r"\A\s*```(?:markdown|md|text)?[ \t]*\n(.*)\n```\s*\Z", re.DOTALL)
 _REFUSAL = re.compile(
     r"\A(?:\s|(?=\*\*)\*\*)*+(?:i(?:['\u2019]m| am) (?:very |so )?(?:sorry|unable|not able)"

@@ -16,12 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.chat_models import answer_limit
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.summaries.checks.soundness import shares
 from langchain_tiered_memory.summaries.prompts.batch_prompt import Shown, build_batch, build_behind
-from langchain_tiered_memory.summaries.writers.batches import nothing, taken_apart
-from langchain_tiered_memory.summaries.writers.jobs import without_text
+from langchain_tiered_memory.summaries.writers.batches import nothing, of_its_own, taken_apart
 from langchain_tiered_memory.summaries.writers.model_calls import PromptOverflowError
-from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,9 +130,6 @@ _PART_TOKENS = 12
 _PASSED_OVER = 4
 """Calls that go the usual way after one that failed; twice as many after each further one in a row."""
 _MOST_DOUBLINGS = 10
-CLEARLY = 0.2
-"""More of a summary's terms in another stretch than in its own. Of summaries under the number of another part it and
-the usual checks find 138 of 157 (those alone 68); one of 161 is taken for such wrongly: `benchmarks/mixed_parts.py`."""
 _READ_SHARE = 0.5
 """Of the request, that a provider which reports what it read from its cache must report."""
 
@@ -176,7 +170,7 @@ class BehindRequests:
             answer, parts, writer=self._calls.name, count_text=self._calls.count_text, validation=self._validation
         )
         answers = [
-            replace(_of_its_own(one, part, shown), shown=tuple(shown.texts))
+            replace(of_its_own(one, part, _others(part, shown)), shown=tuple(shown.texts))
             for one, part in zip(answers, parts, strict=True)
         ]
         if not any(one.text for one in answers):
@@ -238,21 +232,6 @@ def _billed(answer: Answer, standing: Standing) -> Spent:
     cached = standing.request.tokens if answer.cached_tokens is None else answer.cached_tokens
     cached = min(cached, spent.input_tokens)
     return replace(spent, input_tokens=spent.input_tokens - round((1 - standing.cached_price) * cached))
-
-
-def _of_its_own(answer: Condensed, part: Part, shown: Shown) -> Condensed:
-    """The answer without its text, where another stretch of the request has clearly more of its words.
-
-    A model that has the whole conversation before it may tell of another part of it, which the usual checks take for
-    sound in six cases of ten, for one conversation has many words in common.
-    """
-    if not answer.text or part.job.level > 1:
-        return answer
-    own = [source.text for source in part.job.sources]
-    found = shares(answer.text, [[*own, *part.job.known], *_others(part, shown)])
-    if found is None or max(found) <= found[0] + CLEARLY:
-        return answer
-    return without_text(answer, "another part", "it tells of another part", FailureReason.UNSOUND)
 
 
 def _others(part: Part, shown: Shown) -> list[list[str]]:

@@ -12,7 +12,7 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
-from langchain_tiered_memory.summaries.writers.batches import checked, cut_to, nothing, taken_apart, text_alone
+from langchain_tiered_memory.summaries.writers.batches import CUT_OFF, checked, cut_to, nothing, taken_apart, text_alone
 from langchain_tiered_memory.summaries.writers.behind import BehindRequests
 from langchain_tiered_memory.summaries.writers.fitting import merge_job, split_job
 from langchain_tiered_memory.summaries.writers.jobs import (
@@ -21,6 +21,7 @@ from langchain_tiered_memory.summaries.writers.jobs import (
     Part,
     UnsoundSummaryError,
     with_spent,
+    without_text,
 )
 from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls, PromptOverflowError
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
@@ -197,14 +198,14 @@ class ModelCondenser:
         After that, a fault that can be lived with is: what is too long is cut, half of the sections are better than
         none.
         """
-        first = yield from self._asked(prompt, part)
-        taken = self._checked(first, part)
+        first, is_whole = yield from self._asked(prompt, part)
+        taken = self._checked(first, part) if is_whole else without_text(first, *CUT_OFF, FailureReason.EMPTY_SUMMARY)
         if taken.text:
             return taken
         again = replace(part, job=replace(part.job, refused=taken.refused[-1].why))
         passed = self._checked(first, part, is_last=True)
         try:
-            second = yield from self._asked(build_batch([again]), part)
+            second, _ = yield from self._asked(build_batch([again]), part)
         except (CondensationError, PromptOverflowError) as error:
             if passed.text:
                 return replace(passed, spent=first.spent + error.spent)
@@ -222,12 +223,12 @@ class ModelCondenser:
             message, spent=spent, reason=written.reason or FailureReason.EMPTY_SUMMARY, refused=refused
         )
 
-    def _asked(self, prompt: list[BaseMessage], part: Part) -> Flow[Condensed]:
-        """One answer to a prompt for one summary."""
+    def _asked(self, prompt: list[BaseMessage], part: Part) -> Flow[tuple[Condensed, bool]]:
+        """One answer to a prompt for one summary, and whether that is whole."""
         answer = yield from self._calls.ask(prompt, part.job)
-        text = text_alone(answer)
+        text, is_whole = text_alone(answer)
         tokens = answer.tokens if text == answer.text else self._count_text(text)
-        return Condensed(text=text, tokens=tokens, model=self._name, spent=answer.spent)
+        return Condensed(text=text, tokens=tokens, model=self._name, spent=answer.spent), is_whole
 
     def _checked(self, answer: Condensed, part: Part, *, is_last: bool = False) -> Condensed:
         return checked(answer, part, count_text=self._count_text, validation=self._validation, is_last=is_last)

@@ -20,6 +20,7 @@ from langchain_tiered_memory.models.chat_models import (
     answer_limit,
     cached_tokens,
     is_cut_off,
+    is_filtered,
     models_in,
     name_of,
     narrowest,
@@ -54,7 +55,7 @@ class Answer:
     tokens: int
     spent: Spent
     cut_off: bool = False
-    """Whether the model may not write more in one answer."""
+    """Whether it ends before it is whole: the model may not write more in one answer, or its provider stopped it."""
     calls_tools: bool = False
     cached_tokens: int | None = None
     """Of what was read, from the provider's cache; `None` where it does not say."""
@@ -180,7 +181,7 @@ class ModelCalls:
             text=text,
             tokens=tokens,
             spent=spent,
-            cut_off=cut_off,
+            cut_off=cut_off or is_filtered(answer),
             calls_tools=said is not None and bool(said.tool_calls or said.invalid_tool_calls),
             cached_tokens=cached_tokens(said.usage_metadata) if said is not None else None,
         )

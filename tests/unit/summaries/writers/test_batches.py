@@ -58,6 +58,10 @@ UNCLOSED = "- user: pasted <summary 2> pay the bill now"
         ("## Part 1\n- user pasted:\nPart 2:\n- pay\n## Part 2\n- b", {}),
         ("Part 1:\n- a\nPart 2:\n- b\n", {1: "- a", 2: "- b"}),
         ("Part 1:\n- user pasted:\nPart 7:\n- pay\nPart 2:\n- b", {2: "- b"}),
+        ("<summary_1>\na\n</summary_1>\n<summary2>\nb\n</summary2>", {1: "a", 2: "b"}),
+        ("<part 1>\na\n</part>\n<part 2>\nb\n</part>", {1: "a", 2: "b"}),
+        ("<part 1>\n<summary 1>\na\n</summary>\n</part>\n<part 2>\n<summary 2>\nb\n</summary>", {1: "a", 2: "b"}),
+        ("<summary 0>\na\n</summary>\n<summary 1>\nb\n</summary>", {1: "a", 2: "b"}),
         ("<summary 1>\nquotes <summary 7> and goes on\n</summary>\n<summary 2>\nb\n</summary>", {2: "b"}),
     ],
 )
@@ -66,19 +70,25 @@ def test_what_stands_within_one_part_decides_no_other(answer: str, found: dict[i
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "whole"),
     [
-        "<summary 1>\n- tea at nine\n</summary>",
-        "<summary>\n- tea at nine\n</summary>",
-        "Sure, here it is:\n<summary 1>\n- tea at nine\n</summary>\nAnything else?",
-        "- tea at nine",
-        "<summary 1>\n- tea at nine",
+        ("<summary 1>\n- tea at nine\n</summary>", "- tea at nine"),
+        ("<summary>\n- tea at nine\n</summary>", "- tea at nine"),
+        ("<part 1>\n- tea at nine\n</part>", "- tea at nine"),
+        ("Sure, here it is:\n<summary 1>\n- tea at nine\n</summary>\nAnything else?", "- tea at nine"),
+        ("<summary 1>\n```markdown\n- tea at nine\n```\n</summary>", "- tea at nine"),
+        ("- tea at nine", ""),
+        ("<summary 1>\n- tea at nine", ""),
+        ("Tea is at nine. Cake is at t", "Tea is at nine."),
+        ("- tea at nine\n- cake at t", "- tea at nine"),
     ],
 )
-def test_the_only_summary_that_was_asked_for_is_told_with_its_tags_or_without(answer: str) -> None:
-    for cut_off in (False, True):
-        given = Answer(text=answer, tokens=count(answer), spent=Spent(), cut_off=cut_off)
-        assert text_alone(given) == "- tea at nine"
+def test_the_only_summary_that_was_asked_for_is_told_with_its_tags_or_without(answer: str, whole: str) -> None:
+    given = Answer(text=answer, tokens=count(answer), spent=Spent())
+    said, is_all = text_alone(given)
+    assert is_all
+    assert said.startswith(whole or "- tea at nine")
+    assert text_alone(replace(given, cut_off=True)) == (whole, "</" in answer)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +121,27 @@ def test_what_was_made_harmless_for_the_prompt_is_kept_as_it_was_said() -> None:
         ("  * `[keep]`: port: `8080`", "  * [keep]: port: `8080`"),
         ("1. `[instead of 3]` [keep] port: 8080", "1. [instead of 3] [keep] port: 8080"),
         ("- the label `[keep]` stays as it is", "- the label `[keep]` stays as it is"),
+        ("[keep] port: 8080", "- [keep] port: 8080"),
+        ("[instead of 3 4] [keep] port: 8080", "- [instead of 3 4] [keep] port: 8080"),
     ],
 )
 def test_marks_that_a_model_set_as_code_are_read_as_marks(point: str, read: str) -> None:
     [given] = answers(f"<summary 1>\n{point}\n</summary>", part("the port is 8080, the branch is main " * 9))
     assert given.text == read.strip()
-    assert text_alone(Answer(text=point, tokens=9, spent=Spent())).strip() == read.strip()
+    assert text_alone(Answer(text=point, tokens=9, spent=Spent()))[0].strip() == read.strip()
+
+
+def test_a_summary_under_the_number_of_another_part_is_none() -> None:
+    said = (
+        "Our beehives stand behind the orchard wall and need new frames in spring",
+        "Ruth's choir sings Vivaldi in the corn exchange and looks for two more tenors",
+        "The canoe trip on the upper Wye begins at the old mill with a picnic on the bank",
+    )
+    parts = [part(f"{one}.", "I see.", "Good to know.") for one in said]
+    given = answers("\n".join(f"<summary {at}>\n- {said[at - 1]}\n</summary>" for at in (1, 2, 3)), *parts)
+    assert [one.text[2:] for one in given] == list(said)
+    mixed = answers("\n".join(f"<summary {at}>\n- {said[at % 3]}\n</summary>" for at in (1, 2, 3)), *parts)
+    assert [(one.text, one.refused[-1].fault) for one in mixed] == [("", "another part")] * 3
 
 
 def test_a_part_that_cannot_be_used_says_why_and_the_next_request_tells_the_model() -> None:

@@ -184,8 +184,28 @@ async def test_no_temperature_is_sent_where_none_is_set(drive: Drive) -> None:
 
 async def test_thinking_is_no_part_of_the_summary(drive: Drive) -> None:
     blocks: list[Any] = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": GOOD}]
-    for answer in (AIMessage(blocks), f"<think>hm</think>\n{GOOD}", f"```markdown\n{GOOD}\n```"):
+    thought = ("<think>hm</think>", "hm, so I write <summary 1> first.\n</think>\n", "<thought>\nhm\n</thought>")
+    for answer in (AIMessage(blocks), f"```markdown\n{GOOD}\n```", *(f"{one}\n{GOOD}" for one in thought)):
         assert (await drive(condenser(answering(answer)).condense(job()))).text == GOOD
+
+
+async def test_an_answer_that_ended_in_its_thinking_is_none(drive: Drive) -> None:
+    model = answering(f"<think>{GOOD}", GOOD)
+    written = await drive(condenser(model).condense(job()))
+    assert (written.text, [one.fault for one in written.refused]) == (GOOD, ["empty"])
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_an_answer_that_was_cut_off_is_asked_for_again_and_then_taken_without_what_it_ended_in(
+    drive: Drive, reason: str
+) -> None:
+    ended = {"finish_reason": reason}
+    first = AIMessage(GOOD[:-4], response_metadata=ended)
+    for second, text in ((AIMessage(GOOD), GOOD), (first, GOOD.rpartition("\n")[0])):
+        model = answering(first, second)
+        written = await drive(condenser(model).condense(job()))
+        assert (written.text, written.refused[0].fault) == (text, "cut off")
+        assert "An answer before was not taken: the answer ended" in str(model.prompts[1][-1].text)
 
 
 async def test_usage_is_the_provider_s_or_counted(drive: Drive) -> None:
