@@ -66,13 +66,18 @@ class CircuitBreaker:
                 self._seconds = self._first_seconds
             return was_open
 
-    def failed(self, given: Pass, now: float) -> float | None:
-        """The call failed. Returns for how many seconds this opened the breaker; `None` where it did not."""
+    def failed(self, given: Pass, now: float, *, wait: float | None = None) -> float | None:
+        """The call failed. Returns for how many seconds this opened the breaker; `None` where it did not.
+
+        Whoever was called may have asked for a `wait` in seconds: it opens at once, for so long.
+        """
         with self._lock:
             if given.state != self._state:
                 return None
             self._in_a_row += 1
-            if self._waits_since is not None:
+            if wait is not None:
+                self._seconds = min(wait, self._max_seconds)
+            elif self._waits_since is not None:
                 self._seconds = min(self._seconds * 2, self._max_seconds)
             elif self._in_a_row < self._most:
                 return None

@@ -76,7 +76,7 @@ class FailureReason(StrEnum):
     NOT_READY = "not_ready"
     """The summaries that are due are still being written. The next request uses them."""
     CIRCUIT_OPEN = "circuit_open"
-    """The model failed so often that it is not called for a while."""
+    """The model failed so often, or its provider asked for a pause, that it is not called for a while."""
     RATE_LIMITED = "rate_limited"
     """The limit of model calls per minute was reached."""
     UNDONE = "undone"

@@ -88,8 +88,11 @@ class _Tried:
     def note(self, error: CondensationError, plugin: CondensationPlugin) -> None:
         """A writer gave nothing that could be taken."""
         self.lost += error.spent
-        if error.retry_after_seconds is not None:
+        if error.reason is FailureReason.RATE_LIMITED:  # the bound on all of them
             raise with_spent(error, self.lost) from error
+        if error.retry_after_seconds is not None:
+            self.leave_alone(error.retry_after_seconds)
+            return
         self.failure = error
         if isinstance(error, UnsoundSummaryError):
             self.unsound = error, plugin
@@ -100,7 +103,8 @@ class _Tried:
         if self.failure is not None:
             return with_spent(self.failure, self.lost)
         if self.closed_seconds is not None:
-            said = f"every {self.who} failed repeatedly, and is not called for {self.closed_seconds:.0f} seconds"
+            said = f"every {self.who} failed repeatedly or asks for a pause, and is not called"
+            said += f" for {self.closed_seconds:.0f} seconds"
             return CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=self.closed_seconds)
         return CondensationError("no plugin wants this summary: register one, or use CondensationEngine.create")
 

@@ -297,11 +297,13 @@ class Writers:
             yield
         except BaseException as error:  # cancelled and closed too
             given.well = False
-            if isinstance(error, CondensationError) and error.retry_after_seconds is None:
+            if isinstance(error, CondensationError) and error.reason is not FailureReason.RATE_LIMITED:
                 self._tally.add("writer failed", plugin.name, error.reason)
-                seconds = breaker.failed(given, now()) if breaker is not None else None
+                wait = error.retry_after_seconds
+                seconds = breaker.failed(given, now(), wait=wait) if breaker is not None else None
                 if seconds is not None:
-                    said = f"{plugin.name} failed again ({error.reason}) and is not called for {seconds:g} seconds"
+                    why = f"failed again ({error.reason})" if wait is None else f"asks for a pause ({error})"
+                    said = f"{plugin.name} {why} and is not called for {seconds:g} seconds"
                     self._door.report(EventName.CIRCUIT_OPENED, said, writer=plugin.name, seconds=seconds)
             raise
         finally:

@@ -197,7 +197,7 @@ class ModelCalls:
             message = f"{self.name} failed: {type(error).__name__}: {error}; the messages are untouched"
             spent = Spent(calls=1, seconds=self.monotonic() - started)
             reason = FailureReason.TIMEOUT if isinstance(error, TimeoutError) else FailureReason.MODEL_ERROR
-            return CondensationError(message, spent=spent, reason=reason)
+            return CondensationError(message, spent=spent, reason=reason, retry_after_seconds=_wait_asked(error))
         self._learned_window = int(self.count(prompt) * _SHRUNK)
         said = scrubbed(str(error))
         logger.warning("%s: its window is taken as %d tokens from here on: %s", self.name, self._learned_window, said)
@@ -213,6 +213,13 @@ class ModelCalls:
         if self.count_message is not None:
             return self.count_message(message)
         return self.count_text(str(message.text)) + _MESSAGE_TOKENS
+
+
+def _wait_asked(error: Exception) -> float | None:
+    """For how many seconds a provider asks to be left alone, as the errors of most clients tell it."""
+    headers: Any = getattr(getattr(error, "response", None), "headers", None)
+    said = str(headers.get("retry-after")) if hasattr(headers, "get") else ""
+    return float(said) if said.isascii() and said.isdigit() else None
 
 
 def _config(job: CondenseJob) -> RunnableConfig:

@@ -56,6 +56,16 @@ def test_each_trial_that_fails_doubles_the_wait_up_to_the_longest() -> None:
     assert failed(one, now, times=3) == SECONDS, "after a recovery it begins at the first wait"
 
 
+def test_a_pause_that_is_asked_for_is_kept_from_the_first_failure_on() -> None:
+    one = breaker()
+    assert one.failed(entered(one, 0.0), 0.0, wait=20.0) == 20.0
+    assert one.enter(19.9) is None
+    assert one.failed(entered(one, 20.0), 20.0, wait=30.0) == 30.0
+    assert one.failed(entered(one, 50.0), 50.0, wait=10 * LONGEST) == LONGEST
+    assert one.succeeded(entered(one, 50.0 + LONGEST))
+    assert failed(one, 500.0, times=3) == SECONDS
+
+
 def test_a_trial_that_was_cancelled_gives_its_place_back() -> None:
     one = breaker()
     failed(one, 0.0, times=3)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,6 +106,34 @@ def test_while_the_breaker_of_every_model_is_open_rules_write_at_once_and_no_mod
     with pytest.raises(CondensationError) as caught:
         run(one.condense(job(remake=True)))
     assert (caught.value.reason, caught.value.retry_after_seconds) == (FailureReason.CIRCUIT_OPEN, 60.0)
+
+
+class BusyError(Exception):
+    """What OpenAI's client raises: the provider says when to come back."""
+
+    def __init__(self) -> None:
+        super().__init__("Error code: 429, rate limit reached")
+        self.response = SimpleNamespace(headers={"retry-after": "20"})
+
+
+def test_a_provider_that_asks_for_a_pause_is_left_alone_for_so_long_and_that_is_no_attempt() -> None:
+    busy, clock, heard = answering(BusyError(), GOOD), FrozenClock(), Heard()
+    one = engine(busy, clock=clock, heard=heard, attempts=1, breaker_failures=3)
+    for waited in (0, 15):
+        clock.advance(waited)
+        with pytest.raises(CondensationError) as caught:
+            run(one.write_together([one.prepare(job()) for _ in range(3)], [{}, {}, {}]))
+        assert (caught.value.reason, caught.value.retry_after_seconds) == (FailureReason.CIRCUIT_OPEN, 20 - waited)
+    assert busy.calls == 1
+    assert "asks for a pause" in heard.of("circuit_opened")[0]
+    clock.advance(5)
+    assert run(one.condense(job())).text == GOOD
+
+
+def test_the_next_model_takes_over_from_one_whose_provider_asks_for_a_pause() -> None:
+    second = answering(GOOD)
+    made = run(engine(answering(BusyError()), second).condense(job()))
+    assert (made.model, made.degraded) == ("two", False)
 
 
 def test_after_the_wait_one_trial_goes_to_the_model_and_closes_the_breaker() -> None:
