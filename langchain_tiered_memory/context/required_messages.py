@@ -13,6 +13,7 @@ from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
 from langchain_tiered_memory.context.compaction.pruning_items import task_of
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.messages.message_text import notices_of
+from langchain_tiered_memory.runs.file_list import latest_touches
 from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS
 from langchain_tiered_memory.summaries.tree.condense import ABANDONED_AFTER
 from langchain_tiered_memory.text.small_talk import is_small_talk
@@ -151,11 +152,11 @@ def run_at_hand(inputs: Inputs, *, newest_finished: int) -> dict[str, Any]:
     Where the request's track is shown alone, tasks of others are nothing to it.
     """
     store, track = inputs.runtime.store, inputs.track
-    touches = store.files.latest(inputs.ref, track=track, limit=_TOUCHED_FILES)
     return {
+        "settings": inputs.settings.files,
         "tasks": store.runs.tasks(inputs.ref, newest_finished=newest_finished, track=inputs.request.only_track),
         "current_task": store.runs.current_task(inputs.ref, track),
-        "touches": [one for one in touches if one.seq not in inputs.off],
+        "touches": latest_touches(inputs.runtime, inputs.ref, track=track, limit=_TOUCHED_FILES, off=inputs.off),
     }
 
 

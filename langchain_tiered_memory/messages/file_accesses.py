@@ -241,6 +241,12 @@ def _commands(call: RequestedCall) -> Iterator[str]:
             yield given[-1] if _is_inline_script(given) else " ".join(given)
 
 
+def changes_midway(call: RequestedCall) -> bool:
+    """Whether a command changes a file and another comes behind it: where the last one fails, the file is changed."""
+    lines = (list(_simple_commands(command))[:-1] for command in _commands(call))
+    return any(operation == "write" for commands in lines for _, operation, _ in _uses_of(commands))
+
+
 def _is_inline_script(words: list[str]) -> bool:
     """Whether it is a list such as `["bash", "-lc", "cat a.py"]`."""
     return len(words) > 2 and words[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} and words[-2].startswith("-")  # noqa: PLR2004 - a shell, its option, its script
@@ -423,8 +429,12 @@ def _changes_any(words: Sequence[str]) -> bool:
 
 def _uses_in(command: str) -> Iterator[_Use]:
     """The files that a command line names, by their paths."""
+    return _uses_of(_simple_commands(command))
+
+
+def _uses_of(commands: Iterable[list[str]]) -> Iterator[_Use]:
     folder = ""
-    for words in _simple_commands(command):
+    for words in commands:
         if words[0] == "cd":
             goes = len(words) > 1 and (_is_plain(words[1]) or _ROOT.fullmatch(words[1]))
             folder = posixpath.join(folder, words[1]) if goes else folder

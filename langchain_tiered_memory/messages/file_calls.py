@@ -5,7 +5,7 @@ own, often without marking the answer as an error. No wording tells such an answ
 changes files names in each answer the file that it changed, and one that prints lines numbers them; an answer that does
 not is none of that tool's. So an answer is held against the others of the same run. A tool whose answers never have
 that form is believed, and so is a shell, whose answers are whatever its programs print. A reading of a line that names
-the file itself, and no more, tells of the file and not what it says: that there is none, say.
+the file itself, and more than its name, tells of the file and not what it says: that there is none, say.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
-from langchain_tiered_memory.messages.file_accesses import folded, is_shell, looks_alone, touches_of_call
+from langchain_tiered_memory.messages.file_accesses import (
+    changes_midway,
+    folded,
+    is_shell,
+    looks_alone,
+    plain_path,
+    touches_of_call,
+)
 from langchain_tiered_memory.messages.file_texts import changes_of, reading_of, shows_numbers, unsaid_of
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.messages.showing import message_or_stand_in
@@ -57,8 +64,8 @@ class FileCall:
     """`None` where its answer has no form of its own: a shell's, or one that is neither a change nor a text."""
     has_form: bool
     """Whether its answer has the form that a tool gives to what it did."""
-    has_lines: bool
-    """Whether its answer is more than a line."""
+    is_text: bool
+    """Whether its answer is the lines of a file."""
 
     def texts(self) -> Iterator[tuple[int, Change | Reading | Unsaid]]:
         """What it put into files, made of them or showed of one, each with the message that has it."""
@@ -70,8 +77,7 @@ class FileCall:
     @property
     def is_strange(self) -> bool:
         """Whether its answer is to be held against the others of its tool; lines of a file may have any form."""
-        is_text = self.reading is not None and self.has_lines
-        return self.kind is not None and not (self.has_form or is_text or self.refused)
+        return self.kind is not None and not (self.has_form or self.is_text or self.refused)
 
     @property
     def writes(self) -> bool:
@@ -81,8 +87,17 @@ class FileCall:
 
 def file_calls(groups: Sequence[Group], settings: FileSettings) -> list[FileCall]:
     """The answered calls on files in some groups of one run, in their order."""
+    return judged(calls_read(groups, settings))
+
+
+def calls_read(groups: Iterable[Group], settings: FileSettings) -> list[FileCall]:
+    """The same, refused where they say so themselves: they have yet to be held against each other."""
     as_set = settings.model_dump_json()
-    found = [one for group in groups for one in _read_once(group, settings, as_set)]
+    return [one for group in groups for one in _read_once(group, settings, as_set)]
+
+
+def judged(found: Sequence[FileCall]) -> list[FileCall]:
+    """Calls of one run, refused where they say so or have not the form of the others of their tool."""
     answers = [(one.kind, one.has_form) for one in found if one.kind is not None and not one.refused]
     formal = {kind for kind, has_form in answers if has_form}
 
@@ -141,9 +156,9 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
             if not of_shell and (written or (reading is not None and text)):
                 kind = "write" if written else "read", folded(call.name), any(change.old for change in changes)
             refused = getattr(result, "status", "success") == "error"
-            if of_shell and not written:
-                refused = refused and not has_lines  # else the last of its commands failed, and another read
-            if reading is not None and reading.path in text:
+            if of_shell and has_lines and (not written or changes_midway(call)):
+                refused = False  # the last of its commands failed, and another read or wrote
+            if reading is not None and reading.path in text and plain_path(text) != reading.path:
                 refused = refused or not (has_lines or has_form)
             yield FileCall(
                 group=group.first_seq,
@@ -158,7 +173,7 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
                 refused=refused,
                 kind=kind,
                 has_form=has_form,
-                has_lines=has_lines,
+                is_text=reading is not None and has_lines,
             )
 
 

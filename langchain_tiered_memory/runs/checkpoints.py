@@ -23,6 +23,7 @@ from langchain_tiered_memory.errors import (
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import MAX_MESSAGES, bounded, conversation_of, decode
 from langchain_tiered_memory.runs.checkpoint_store import no_checkpoint
+from langchain_tiered_memory.runs.file_list import latest_touches
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.disk import MISSING
 from langchain_tiered_memory.runs.files.opening import change_tiers
@@ -135,7 +136,7 @@ def _written(
     messages = bounded(view.messages)[0] if view is not None else []
     if view is None:
         messages, context_state["messages"], context_state["summaries"] = _newest(runtime, ref, track, alone=alone)
-    touched = runtime.store.files.latest(ref, track=only, limit=_SUMMED_FILES)
+    touched = latest_touches(runtime, ref, track=only, limit=_SUMMED_FILES)[:_SUMMED_FILES]
     sums, unread = file_checksums(runtime, [one.path for one in touched if one.operation in _WITH_CONTENT])
     project_state: dict[str, Any] = {
         "phase": state.phase,

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.file_accesses import is_at, same_names
-from langchain_tiered_memory.messages.file_calls import file_calls, gone_files, refused_touches
+from langchain_tiered_memory.messages.file_calls import calls_read, gone_files, judged, refused_touches
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
 from langchain_tiered_memory.text.truncation import most_fitting
@@ -25,6 +25,7 @@ from langchain_tiered_memory.types.drafts import FINDING
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from langchain_tiered_memory.messages.file_calls import FileCall
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef
     from langchain_tiered_memory.types.runs import FileAccess, FileOperation
@@ -60,15 +61,37 @@ def accessed_files(
 
     Messages in `off` do not count, nor does a call that came to nothing, nor a file that was moved or removed since.
     """
-    store = runtime.store
-    seqs = store.files.worked_on(ref, track=track, limit=_LOOKED_AT)
-    calls = file_calls(as_groups(store.transcript.groups_of(ref, seqs)), runtime.settings.files) if seqs else ()
-    found = store.files.latest(ref, track=track, limit=max(limit, _LOOKED_AT) + len(off), but=refused_touches(calls))
-    gone = gone_files(calls)
-    there = (one for one in found if not any(one.seq <= seq and is_at(one.path, path) for seq, path in gone))
-    files = each_once(one for one in there if one.seq not in off)[:limit]
-    turns = store.files.turns(ref, {_told(one) for one in files}, track=track)
+    files = each_once(latest_touches(runtime, ref, track=track, limit=max(limit, _LOOKED_AT), off=off))[:limit]
+    turns = runtime.store.files.turns(ref, {_told(one) for one in files}, track=track)
     return [replace(one, turn=turns[_told(one)]) for one in files]
+
+
+def latest_touches(
+    runtime: Runtime, ref: SessionRef, *, track: str | None, limit: int, off: Collection[int] = ()
+) -> list[FileAccess]:
+    """The same, one access for each path as it was written, of a track or of all; about `limit` of them."""
+    calls = _latest_calls(runtime, ref, track)
+    gone = gone_files(calls)
+    found = runtime.store.files.latest(ref, track=track, limit=limit + len(off), but=refused_touches(calls))
+    there = (one for one in found if not any(one.seq <= seq and is_at(one.path, path) for seq, path in gone))
+    return [one for one in there if one.seq not in off]
+
+
+def _latest_calls(runtime: Runtime, ref: SessionRef, track: str | None) -> list[FileCall]:
+    """The latest calls on files, without what they say of files: each is read once, and judged each time."""
+    store, cache, name = runtime.store, runtime.view_cache, f"file calls:{track}"
+    seqs = store.files.worked_on(ref, track=track, limit=_LOOKED_AT)
+    kept: dict[int, tuple[FileCall, ...]] = cache.recalled(ref.key, name, ref.epoch) or {}
+    missing = [seq for seq in seqs if seq not in kept]
+    if missing:
+        groups = as_groups(store.transcript.groups_of(ref, missing))
+        read: dict[int, tuple[FileCall, ...]] = {one.first_seq: () for one in groups}
+        for call in calls_read(groups, runtime.settings.files):
+            read[call.group] += (replace(call, changes=(), reading=None),)
+        kept = {seq: kept[seq] for seq in seqs if seq in kept} | read
+        waiting = {one.first_seq for one in groups if one.unanswered}
+        cache.keep_recalled(ref.key, name, ref.epoch, {seq: kept[seq] for seq in kept.keys() - waiting})
+    return judged([call for seq in sorted(seqs) for call in kept.get(seq, ())])
 
 
 def _told(access: FileAccess) -> int:
@@ -92,6 +115,8 @@ def each_once(accesses: Iterable[FileAccess]) -> list[FileAccess]:
         if any(f"{before}{path}/" in known for path in lie_in for before in ("\n", "/")):
             continue
         newer = latest.setdefault(name, access)
+        if newer is access:
+            continue
         path = max(newer.path, access.path, key=len)
         change = min(newer, access, key=lambda one: _RANK[one.operation])
         in_ = change.changed_in

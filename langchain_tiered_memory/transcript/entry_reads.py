@@ -112,17 +112,12 @@ _LOOKED_AT = 2000
 _SHOWN = (files.c.path_digest, files.c.path, files.c.seq, files.c.operation, files.c.tool, files.c.at)
 _WORKED_ON = (
     select(files.c.seq)
-    .where(
-        files.c.session_key == bindparam("session"),
-        files.c.track == bindparam("track"),
-        files.c.operation.in_(("read", "write")),
-    )
+    .where(files.c.session_key == bindparam("session"), files.c.operation.in_(("read", "write")))
     .group_by(files.c.seq)
     .order_by(files.c.seq.desc())
 )
-"""Numbers of a track's messages whose calls read or wrote a file, newest first."""
-_WORKED_ON_BEFORE = _WORKED_ON.where(files.c.seq < bindparam("before")).limit(bindparam("limit"))
-_LAST_WORKED_ON = _WORKED_ON.limit(bindparam("limit"))
+"""Numbers of messages whose calls read or wrote a file, newest first."""
+_WORKED_ON_TRACK = _WORKED_ON.where(files.c.track == bindparam("track"))
 
 
 def _part(number: int, query: Select[Any]) -> Select[Any]:
@@ -140,7 +135,7 @@ def _first_or_last(role: str | None, limit: str, *, newest_first: bool) -> Selec
     return said.order_by(entries.c.seq.desc() if newest_first else entries.c.seq).limit(bindparam(limit))
 
 
-_worked = _WORKED_ON.limit(bindparam("worked")).subquery()
+_worked = _WORKED_ON_TRACK.limit(bindparam("worked")).subquery()
 _MUSTS = union_all(
     _part(0, _first_or_last("user", "goals", newest_first=False)),
     _part(1, _first_or_last("system", "prompts", newest_first=False)),
@@ -500,9 +495,10 @@ class Files(Room):
             later = list(connection.scalars(since.order_by(entries.c.seq)))
         return {seq: earlier + bisect_right(later, seq) for seq in seqs}
 
-    def worked_on(self, ref: SessionRef, *, track: str, limit: int, before: int | None = None) -> list[int]:
-        """`seq`s of the latest messages, before a number or of all, whose calls read or wrote a file, newest first."""
-        query = _LAST_WORKED_ON if before is None else _WORKED_ON_BEFORE
-        named = {"session": ref.key, "track": packed(track), "before": before, "limit": limit}
+    def worked_on(self, ref: SessionRef, *, track: str | None, limit: int, before: int | None = None) -> list[int]:
+        """`seq`s of the latest messages whose calls read or wrote a file, newest first; of a track or of all."""
+        query = _WORKED_ON if track is None else _WORKED_ON_TRACK
+        asked = {"session": ref.key} | ({} if track is None else {"track": packed(track)})
+        behind = query if before is None else query.where(files.c.seq < before)
         with self.database.read() as connection:
-            return [seq for seq in connection.scalars(query, named) if isinstance(seq, int)]
+            return [seq for seq in connection.scalars(behind.limit(limit), asked) if isinstance(seq, int)]

@@ -134,7 +134,31 @@ def test_a_file_that_was_not_there_is_none_that_was_read() -> None:
         failed[-1].status = "error"
         session.add_messages(failed)
         touched = {one.path: (one.operation, one.seq) for one in session.accessed_files()}
+        made = session.checkpoint("before the storm")
     assert touched == {"src/rope.py": ("search", 14), "src/crane.py": ("read", 4), "src/hook.py": ("read", 6)}
+    assert {one["path"]: (one["operation"], one["seq"]) for one in made.project_state["files"]} == touched
+
+
+def test_the_list_hears_of_a_late_answer_an_edit_and_another_track() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Look at the crane.")])
+        for number in range(3):
+            session.add_messages(_edited(number, "src/crane.py", f"step = {number}", "Updated src/crane.py"))
+        asked, answer = _edited(3, "src/winch.py", "step = 3", "Not now.")
+        answer.id = "late"
+        session.add_messages([asked])
+        assert [one.path for one in session.accessed_files()] == ["src/winch.py", "src/crane.py"]
+        session.add_messages([answer])
+        assert [one.path for one in session.accessed_files()] == ["src/crane.py"]
+        session.add_messages([answer.model_copy(update={"content": "Updated src/winch.py"})])
+        assert [one.path for one in session.accessed_files()] == ["src/winch.py", "src/crane.py"]
+        other = memory.session("s", track="other")
+        other.add_messages(used("Read", 4, "src/rope.py does not exist.", file_path="src/rope.py"))
+        other.add_messages(used("Read", 5, "     1\timport port", file_path="src/hook.py"))
+        assert [one.path for one in other.accessed_files()] == ["src/hook.py"]
+        named = {one["path"] for one in session.checkpoint("all tracks").project_state["files"]}
+        assert named == {"src/winch.py", "src/crane.py", "src/hook.py"}
 
 
 def test_a_folder_is_none_of_the_files() -> None:

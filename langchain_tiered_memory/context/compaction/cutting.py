@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.rendered_view import RenderedView
+    from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.outcomes import StepKind
     from langchain_tiered_memory.types.records import Entry, Group
     from langchain_tiered_memory.types.runs import FileAccess, MemoryCheckpoint, Task
@@ -250,6 +251,7 @@ def _newest(inputs: Inputs) -> list[Entry]:
 def essentials(
     groups: Sequence[Group],
     *,
+    settings: FileSettings,
     tasks: Sequence[Task] = (),
     current_task: str | None = None,
     touches: Sequence[FileAccess] = (),
@@ -260,7 +262,7 @@ def essentials(
     where the active file's latest content stands, `user` the last user message, `error` the latest error that nothing
     settled; where all are settled, the latest. The arguments are those of `prune_items`.
     """
-    readings = read_groups(groups)
+    readings = read_groups(groups, settings)
     run = run_facts(readings, tasks=tasks, current_task=current_task, touches=touches)
     kinds = [{named_kind(entry.kind) for entry in group.entries} for group in groups]
     own = [run.belongs(run.task_of(group)) for group in groups]

@@ -35,7 +35,7 @@ def masked_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple
     # A result that only points to an earlier one says nothing in its place.
     pointing = {piece.entry.seq for piece in rendered.masks if piece.entry is not None and piece.stands_in is not None}
     # Failed calls replace nothing.
-    made = (call for group in groups for call in calls_of_group(group))
+    made = (call for group in groups for call in calls_of_group(group, inputs.settings.files))
     looks = {one.result.seq: one.exact for one in made if one.result and not is_marked_error(one.result)}
     batch = masks(
         groups,

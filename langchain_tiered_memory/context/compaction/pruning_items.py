@@ -17,7 +17,6 @@ from langchain_tiered_memory.context.compaction.pruning import (
 from langchain_tiered_memory.messages.content_blocks import compact_json, requested_calls
 from langchain_tiered_memory.messages.file_accesses import touches_of_call
 from langchain_tiered_memory.messages.showing import message_or_stand_in
-from langchain_tiered_memory.settings import FileSettings
 from langchain_tiered_memory.summaries.critical_groups import is_error
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.readings import READ_CHARS
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.compaction.pruning import Bond, Category, ContentKind, Priority
     from langchain_tiered_memory.messages.content_blocks import RequestedCall
+    from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.records import Entry, Group
     from langchain_tiered_memory.types.runs import FileAccess, FileOperation, Task
 
@@ -39,7 +39,6 @@ _COMMON_SHARE = 0.2
 _COMMON_LEAST = 10
 _MIN_NAME_CHARS = 4
 _MIN_REPEATED_TOKENS = 12
-_FILES = FileSettings(ignore=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +76,13 @@ class GroupReading:
     referenced_recently: bool = False
 
 
-def calls_of_group(group: Group) -> Iterator[CallReading]:
+def calls_of_group(group: Group, settings: FileSettings) -> Iterator[CallReading]:
     """The calls that a group makes, in order."""
     results = {entry.answers: entry for entry in group.entries if entry.answers is not None}
     for entry in group.entries:
         for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
             result = results.get(call.id or "")
-            paths = tuple((touch.path, touch.operation) for touch in touches_of_call(call, _FILES))
+            paths = tuple((touch.path, touch.operation) for touch in touches_of_call(call, settings))
             yield CallReading(
                 exact=f"{call.name} {call.raw or json.dumps(call.args, sort_keys=True, default=str)}",
                 subjects=_subjects(call, [path for path, _ in paths]),
@@ -101,9 +100,13 @@ def _subjects(call: RequestedCall, paths: Sequence[str]) -> frozenset[str]:
     return frozenset(f"{call.name} {path}" for path in paths)
 
 
-def read_groups(groups: Sequence[Group]) -> list[GroupReading]:
-    """Every group with what it is about, oldest first. Takes time in proportion to the texts."""
-    calls = [tuple(calls_of_group(group)) for group in groups]
+def read_groups(groups: Sequence[Group], settings: FileSettings) -> list[GroupReading]:
+    """Every group with what it is about, oldest first. Takes time in proportion to the texts.
+
+    A file that no list shall name is what a call is about all the same: nothing in `settings` is ignored.
+    """
+    every_file = settings.model_copy(update={"ignore": ()})
+    calls = [tuple(calls_of_group(group, every_file)) for group in groups]
     paths = [frozenset(path for call in made for path, _ in call.paths) for made in calls]
     names = [_names(group, named) for group, named in zip(groups, paths, strict=True)]
     resolved, looked_again = _made_moot(calls)
@@ -276,12 +279,12 @@ def run_facts(
 
 
 def _latest_files(readings: Sequence[GroupReading], touches: Sequence[FileAccess]) -> list[str]:
-    """Files that were read or written, the latest first."""
+    """Files that were read or written, the latest first; one that could not be read is none."""
     latest = {touch.path: touch.seq for touch in touches if touch.operation in ("read", "write")}
     for one in readings:
         for call in one.calls:
             for path, operation in call.paths:
-                if operation in ("read", "write"):
+                if operation == "write" or (operation == "read" and not call.failed):
                     latest[path] = max(latest.get(path, 0), one.group.first_seq)
     return sorted(latest, key=lambda path: (-latest[path], path))
 
@@ -310,6 +313,7 @@ RECENT_MINUTES = RECENCY_POINTS[-1][0]
 def prune_items(
     groups: Sequence[Group],
     *,
+    settings: FileSettings,
     now: float,
     tasks: Sequence[Task],
     current_task: str | None,
@@ -318,11 +322,11 @@ def prune_items(
 ) -> list[PruneItem]:
     """The groups of a context as `prune` takes them, in their order, at `now` in seconds since the epoch.
 
-    `tasks` are those that are active, and the last finished ones. `touches` name each file with the message that
-    touched it last; those that the groups themselves touch need not be among them. `must_stay` are the `first_seq`s of
-    groups that the caller needs; pinned ones are added.
+    `settings` say which tools work on files. `tasks` are those that are active, and the last finished ones. `touches`
+    name each file with the message that touched it last; those that the groups themselves touch need not be among them.
+    `must_stay` are the `first_seq`s of groups that the caller needs; pinned ones are added.
     """
-    readings = read_groups(groups)
+    readings = read_groups(groups, settings)
     run = run_facts(readings, tasks=tasks, current_task=current_task, touches=touches)
     return [_item(at, reading, run, now=now, must_stay=must_stay) for at, reading in enumerate(readings)]
 

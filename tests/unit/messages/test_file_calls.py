@@ -134,6 +134,8 @@ def test_a_line_that_names_the_file_is_none_of_its_lines(tool: str, answer: str)
     refused = run.call(tool, answer, **asked)
     run.call(tool, "import hook", **asked)
     run.call(tool, "     1\tcrane.py", **asked)
+    run.call(tool, "crane.py", **asked)
+    run.call(tool, "./crane.py\n", **asked)
     run.call(tool, "", **asked)
     assert run.refused() == [refused]
 
@@ -152,6 +154,24 @@ def test_what_a_shell_printed_was_read_though_its_last_command_failed() -> None:
     run.call("bash", "def lift(load): ...\n1 failed", "error", command="cat crane.py && pytest")
     refused = run.call("bash", "exited with 1", "error", command="cat hook.py && pytest")
     assert run.refused() == [refused]
+
+
+@pytest.mark.parametrize(
+    ("command", "is_done"),
+    [
+        ("sed -i s/load/lift/ crane.py && pytest", True),
+        ("cd port && sed -i s/load/lift/ crane.py; python crane.py", True),
+        ("cat > crane.py <<'END'\ndef lift(load): ...\nEND\npython crane.py", True),
+        ("mv crane.py hoist.py && pytest hoist.py", True),
+        ("sed -i s/load/lift/ crane.py", False),
+        ("cd port && sed -i s/load/lift/ crane.py 2>/dev/null", False),
+    ],
+)
+def test_what_a_shell_wrote_before_its_last_command_failed_is_written(command: str, *, is_done: bool) -> None:
+    run = Run()
+    made = run.call("bash", "1 failed\n\nExit code: 1", "error", command=command)
+    rejected = run.call("bash", "User rejected the tool call for `bash`", "error", command=command)
+    assert run.refused() == ([rejected] if is_done else [made, rejected])
 
 
 def test_a_file_that_another_call_of_the_message_changed_is_changed() -> None:
