@@ -236,7 +236,8 @@ def _commands(call: RequestedCall) -> Iterator[str]:
     for key in _COMMAND_KEYS:
         given = call.args.get(key)
         if isinstance(given, str):
-            yield given
+            words = _split(given) if _INLINE.match(given) else []
+            yield words[-1] if _is_inline_script(words) else given
         elif isinstance(given, list) and given and all(isinstance(word, str) for word in given):
             yield given[-1] if _is_inline_script(given) else " ".join(given)
 
@@ -250,6 +251,13 @@ def changes_midway(call: RequestedCall) -> bool:
 def _is_inline_script(words: list[str]) -> bool:
     """Whether it is a list such as `["bash", "-lc", "cat a.py"]`."""
     return len(words) > 2 and words[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} and words[-2].startswith("-")  # noqa: PLR2004 - a shell, its option, its script
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command[:READ_CHARS])
+    except ValueError:  # an open quote
+        return []
 
 
 @lru_cache(maxsize=256)
@@ -351,12 +359,28 @@ _HEREDOC = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,200}=")
-_NOT_PLAIN = re.compile(r"[*?\[\]{}$`!=:,;%^\\\s]|\A-|\A/[^/]*/?\Z|\A/dev/|\A\d+\Z|\A\+")
+_INLINE = re.compile(r"\s{0,80}[\w/]{0,80}sh[ \t]{1,80}-")
+"""How a line such as `bash -lc 'cat a.py'` begins."""
+_NOT_PLAIN = re.compile(r"[*?\[\]{}$`!=,;%^\\]|[^\S ]|(?<!\A\w):|\A-|\A/[^/]*/?\Z|\A/dev/|\A\d+\Z|\A\+")
 """Patterns, variables, options, numbers, devices, and whole roots such as `/etc`: no file of a project."""
-_WRAPPERS = frozenset({"sudo", "time", "command", "env", "nohup", "builtin"})
-_READERS = frozenset({"cat", "bat", "batcat", "head", "tail", "less", "more", "nl", "tac", "diff"})
+_BACKSLASH = re.compile(r"\\(?=\w)")
+"""Between the folders of a path of Windows: no shell needs one before a letter."""
+_WRAPPERS = word_set("sudo time command env nohup builtin exec nice timeout xargs do then else if elif while until ! {")
+_OF_WRAPPER = re.compile(r"-.*|\d+[smhd]?|\{\}", re.DOTALL)
+"""Options of such a one, and their values."""
+_IN_PLACE = re.compile(r"-[nErsuzlapw0]{0,10}i|--in-place")
+"""What lets `sed` and `perl` change the files that they read."""
+_PROGRAM = re.compile(r"(?:python|node|ruby)[\d.]{0,8}\Z")
+_WRITES = re.compile(r"\bwrite|[\"'](?:[wa]|r\+)[bt+]{0,2}[\"']")
+"""What a script says that writes files."""
+_QUOTED_PATH = re.compile(r"[\"'](?=[\w./~@+ -]{3,300}[\"'])([\w./~@+ -]{1,290}\.\w{1,8})[\"']")
+UNNAMED_BY = ("git ", "sed ", "perl ", "patch ", "python", "node ", "ruby ")
+"""Commands that change files which their line does not name, or names within a script."""
+_LOOKERS: dict[str, FileOperation] = {
+    **dict.fromkeys(word_set("cat bat batcat head tail less more nl tac diff"), "read"),
+    **dict.fromkeys(word_set("ls tree wc"), "list"),
+}
 _SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "ag"})
-_LISTERS = frozenset({"ls", "tree", "wc"})
 _ROOT = re.compile(r"/[\w.-]{0,80}/?")
 """A folder such as `/tmp`: none of a project, and what is done there is none of its work."""
 _CHANGERS: dict[str, Fate | None] = {
@@ -403,17 +427,22 @@ def paths_in_command(command: str) -> Iterator[tuple[str, FileOperation]]:
 def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
     """What becomes of the lines of the files that a command line changes, where what it names says that they change.
 
-    `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it.
+    `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it. A
+    script that writes may have changed each file that it names.
     """
-    if any(_changes_any(words) for words in _simple_commands(command)):
+    commands = list(_simple_commands(command))
+    if any(_changes_any(words) for words in commands):
         yield ANY_FILE, "edited"
+    if any(_PROGRAM.match(words[0].rsplit("/", 1)[-1]) for words in commands) and _WRITES.search(command):
+        yield from ((match[1], "edited") for match in _QUOTED_PATH.finditer(command[:READ_CHARS]))
     yield from ((path, fate) for path, _, fate in _uses_in(command) if fate is not None)
 
 
 def _changes_any(words: Sequence[str]) -> bool:
-    """Whether a command of git puts the files of a project into another state, without the name of any."""
-    if words[0].rsplit("/", 1)[-1] != "git":
-        return False
+    """Whether a command puts files of a project into another state, without the name of each."""
+    program = words[0].rsplit("/", 1)[-1]
+    if program != "git":
+        return program == "patch" or (program in {"sed", "perl", "find"} and _edits_unnamed(words))
     name, *rest = _without_options("git", words[1:]) or [""]
     arguments = {*words[1:]}
     if name == "reset":
@@ -425,6 +454,13 @@ def _changes_any(words: Sequence[str]) -> bool:
     if name in {"checkout", "switch"}:
         return arguments.isdisjoint(_NAMES_FILES | _BEGINS_BRANCH)
     return name in _MOVERS
+
+
+def _edits_unnamed(words: Sequence[str]) -> bool:
+    """Whether files are edited that a pattern or a variable stands for, or that are given from elsewhere."""
+    editor = next((at for at, word in enumerate(words) if word in {"sed", "perl"}), len(words))
+    edited = [file for file, _, fate in _named_by(words) if fate == "edited"]
+    return any(_IN_PLACE.match(word) for word in words[editor:]) and not (edited and all(map(_is_plain, edited)))
 
 
 def _uses_in(command: str) -> Iterator[_Use]:
@@ -457,7 +493,8 @@ def _simple_commands(command: str) -> Iterator[list[str]]:
     """The words of each simple command; a redirection stands in them as `>` or `<` before its file."""
     if len(command) > READ_CHARS:
         return
-    lexer = shlex.shlex(_HEREDOC.sub(r"\g<rest>\n", command), posix=True, punctuation_chars=_PUNCTUATION)
+    plain = _BACKSLASH.sub("/", _HEREDOC.sub(r"\g<rest>\n", command))
+    lexer = shlex.shlex(plain, posix=True, punctuation_chars=_PUNCTUATION)
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -472,7 +509,7 @@ def _simple_commands(command: str) -> Iterator[list[str]]:
         elif set(token) & {"<", ">"}:
             if words and words[-1].isdigit() and ">" in token:
                 words.pop()  # the `2` of `2>`
-            words.append(token if token in {"<", ">", ">>"} else "<<<")
+            words.append(way if (way := token.strip("&|")) in {"<", ">", ">>"} else "<<<")
         else:
             yield from _meant(words)
             words = []
@@ -480,12 +517,21 @@ def _simple_commands(command: str) -> Iterator[list[str]]:
 
 
 def _meant(words: list[str]) -> Iterator[list[str]]:
-    """The command without assignments and wrappers such as `sudo`; nothing for a comment or an empty one."""
+    """The command without assignments and what it is wrapped in, such as `sudo`, `do` or options of all of git.
+
+    Nothing for a comment or an empty one.
+    """
     start = 0
-    while start < len(words) and (_ASSIGNMENT.match(words[start]) or words[start] in _WRAPPERS):
+    while start < len(words) and (
+        _ASSIGNMENT.match(words[start]) or words[start] in _WRAPPERS or (start and _OF_WRAPPER.fullmatch(words[start]))
+    ):
         start += 1
-    if start < len(words) and not words[start].startswith("#"):
-        yield words[start:]
+    name, *rest = words[start:] or ["#"]
+    if name.rsplit("/", 1)[-1] == "git":
+        while rest and rest[0].startswith("-"):
+            rest = rest[2 if rest[0] in _TAKES_VALUE["git"] else 1 :]
+    if not name.startswith("#"):
+        yield [name, *rest]
 
 
 def _named_by(words: Sequence[str]) -> Iterator[_Use]:
@@ -507,7 +553,7 @@ def _named_by(words: Sequence[str]) -> Iterator[_Use]:
         if in_place or (name == "checkout" and not _NAMES_FILES.isdisjoint(arguments)):
             files = arguments[arguments.index("--") + 1 :] if "--" in arguments else _without_options(name, arguments)
             yield from ((file, "write", "edited") for file in files)
-        elif name not in {"mv", "rm"}:
+        elif name not in {"mv", "rm"} or "--cached" in arguments:
             return
     yield from _operands(name, arguments)
 
@@ -516,19 +562,19 @@ def _operands(name: str, arguments: Sequence[str]) -> Iterator[_Use]:
     """What a command does to the files among its arguments."""
     files = _without_options(name, arguments)
     has_pattern_option = any(word.split("=")[0] in _PATTERN_OPTIONS for word in arguments)
-    if name in _READERS:
-        yield from ((file, "read", None) for file in files)
+    if name in _LOOKERS:
+        yield from ((file, _LOOKERS[name], None) for file in files)
     elif name in _SEARCHERS:
         yield from ((file, "search", None) for file in (files if has_pattern_option else files[1:]))
-    elif name in _LISTERS:
-        yield from ((file, "list", None) for file in files)
     elif name in _CHANGERS:
         fate = None if name == "tee" and "-a" in arguments else _CHANGERS[name]
         yield from ((file, "write", fate) for file in files)
     elif name in {"sed", "awk"}:
-        in_place = name == "sed" and any(word.startswith(("-i", "--in-place")) for word in arguments)
         edited = files if has_pattern_option else [file for file in files if file][1:]
+        in_place = name == "sed" and any(_IN_PLACE.match(word) for word in arguments)
         yield from ((file, "write", "edited") if in_place else (file, "read", None) for file in edited)
+    elif name == "perl" and any(_IN_PLACE.match(word) for word in arguments):
+        yield from ((file, "write", "edited") for file in files[1:])
     elif name in {"cp", "mv"}:
         yield from _carried(name, files)
     elif name == "find":

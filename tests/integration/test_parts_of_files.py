@@ -67,8 +67,16 @@ def test_parts_of_files_are_quoted_within_the_budget_and_go_with_their_message(c
         assert "crane.hook - 17" not in _text(told(call_style, session.context, "", max_tokens=_BUDGET))
 
 
-@pytest.mark.parametrize(("command", "is_doubtful"), [("git pull", True), ("git status", False)])
-def test_lines_known_before_git_put_files_into_another_state_say_so(command: str, *, is_doubtful: bool) -> None:
+@pytest.mark.parametrize(
+    ("command", "is_doubtful"),
+    [
+        ("git pull", True),
+        ("git status", False),
+        ("grep -rl crane harbour | xargs sed -i s/crane/hoist/", True),
+        ("python - <<'E'\nfrom pathlib import Path\nPath('harbour/part_3.py').write_text('')\nE", True),
+    ],
+)
+def test_lines_known_before_a_command_put_files_into_another_state_say_so(command: str, *, is_doubtful: bool) -> None:
     with open_memory(clock=FrozenClock(NOW)) as memory:
         session = memory.session("s")
         session.add_messages([HumanMessage("Mend the harbour's cranes.", id="goal")])

@@ -17,6 +17,7 @@ from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.pieces import OVERHEAD_TOKENS, ours
 from langchain_tiered_memory.context.view.file_parts import FileText, file_parts, words_in
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
+from langchain_tiered_memory.messages.file_accesses import UNNAMED_BY
 from langchain_tiered_memory.messages.file_calls import file_calls
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.messages.message_text import text_of
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _CANDIDATES = 120
 """Latest groups with file work that are looked at."""
 _BETWEEN = 600
-"""Latest messages among which commands of git are looked for that name no file: as long as parts are chosen from."""
+"""Latest messages among which commands are looked for that name no file: as long as parts are chosen from."""
 _TEXTS = 400
 """Latest changes and readings among which parts are chosen: each is held against those before it."""
 _LISTED_FILES = 300
@@ -126,7 +127,7 @@ def _file_texts(inputs: Inputs, rendered: RenderedView) -> list[FileText]:
     for group in reversed(as_groups(entries.values())):
         ages[group.first_seq] = age
         age += group.tokens
-    entries = {entry.seq: entry for entry in _naming_git(inputs, rendered, since=min(seqs, default=0))} | entries
+    entries = {entry.seq: entry for entry in _changing_unnamed(inputs, rendered, since=min(seqs, default=0))} | entries
     texts = [
         FileText(seq=seq, age=ages.get(call.group, 0), text=text, shown=seq in standing)
         for call in file_calls(as_groups(sorted(entries.values(), key=lambda entry: entry.seq)), settings)
@@ -136,14 +137,14 @@ def _file_texts(inputs: Inputs, rendered: RenderedView) -> list[FileText]:
     return texts[-_TEXTS:]
 
 
-def _naming_git(inputs: Inputs, rendered: RenderedView, *, since: int) -> list[Entry]:
-    """The groups between the work that is looked at whose calls name git: it changes files without naming them."""
+def _changing_unnamed(inputs: Inputs, rendered: RenderedView, *, since: int) -> list[Entry]:
+    """The groups between the work that is looked at whose calls may change files without naming them."""
     if not since:
         return []
     last = rendered.plan.tail_from - 1
     read = inputs.entries(after=since, up_to=last, limit=_BETWEEN)
-    naming = {one.group for one in read if one.calls and "git " in one.payload}
-    return [one for one in read if one.group in naming]
+    changing = {one.group for one in read if one.calls and any(name in one.payload for name in UNNAMED_BY)}
+    return [one for one in read if one.group in changing]
 
 
 def _doing(inputs: Inputs, rendered: RenderedView) -> frozenset[str]:

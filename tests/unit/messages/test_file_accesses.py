@@ -106,7 +106,15 @@ def test_a_unified_diff_names_what_it_changes() -> None:
         ("echo hi | tee -a out.txt", [("write", "out.txt")]),
         ("cat > a.py <<'EOF'\nrm b.py\ncat c.py\nEOF\ncat d.py", [("write", "a.py"), ("read", "d.py")]),
         ("sort < in.txt", [("read", "in.txt")]),
-        ("sudo cat 'my notes.txt' conf.ini", [("read", "conf.ini")]),
+        ("sudo cat 'my notes.txt' conf.ini", [("read", "my notes.txt"), ("read", "conf.ini")]),
+        ("cat my\\ notes.txt; sed -i s/a/b/ 'the plan.md'", [("read", "my notes.txt"), ("write", "the plan.md")]),
+        ("cat > 'the plan.md' <<END\ncat a.py\nEND", [("write", "the plan.md")]),
+        ("cat src\\a.py 'C:\\port\\b.py'", [("read", "src/a.py"), ("read", "C:/port/b.py")]),
+        ("sed -Ei 's/a/b/' a.py; sed -nE '1,5p' b.py", [("write", "a.py"), ("read", "b.py")]),
+        ("perl -pi -e 's/a/b/' a.py; perl -ne 'print' b.py", [("write", "a.py")]),
+        ("make &> out.txt; make >| all.txt; make 2>&1", [("write", "out.txt"), ("write", "all.txt")]),
+        ("timeout 5 cat a.py; if true; then rm b.py; fi", [("read", "a.py"), ("write", "b.py")]),
+        ("git -C port checkout -- a.py; git rm --cached b.py", [("write", "a.py")]),
         ("FOO=1 cat a.py; # cat b.py", [("read", "a.py")]),
         ("cat *.py $FILE `which x` /dev/null -", []),
         ("python run.py --out x.txt", []),
@@ -128,6 +136,9 @@ def test_what_is_done_in_a_temporary_folder_is_no_work_of_the_project() -> None:
 
 def test_a_command_given_as_words_is_read_too() -> None:
     assert touched(calling("shell", command=["bash", "-lc", "cat a.py"])) == [("read", "a.py")]
+    assert touched(calling("shell", command="bash -lc 'cd src && cat a.py'")) == [("read", "src/a.py")]
+    written = """/bin/sh -c "cat > a.py <<END\nimport port\nEND\nsed -i 's/a/b/' b.py\""""
+    assert touched(calling("shell", command=written)) == [("write", "a.py"), ("write", "b.py")]
     assert touched(calling("local_shell", command=["cat", "a.py"])) == [("read", "a.py")]
 
 
