@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, conv
 from langchain_tiered_memory.integrations.graph.client_resends import recognised
 from langchain_tiered_memory.messages.groups import overlap
 from langchain_tiered_memory.testing import ScriptedModel
-from tests.agent_builders import built, open_memory, openai_model, said
+from tests.agent_builders import ToolModel, built, open_memory, openai_model, said
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.graph_builders import chat_graph, thread
 from tests.openai_server import Failure, OpenAIServer, calls
@@ -113,6 +113,45 @@ def test_a_client_that_never_sees_the_tool_work_has_it_stored_once(call_style: C
             kept.append({"role": "assistant", "content": state["messages"][-1].text})
         roles = [one.type for one in memory.session("alice").messages()]
         assert roles == ["human", "ai", *(["human", "ai", "tool", "ai"] * 2)]
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("named", [True, False])
+def test_the_model_is_asked_what_a_client_asks_again_or_in_place_of_its_last_question(
+    call_style: CallStyle, *, named: bool
+) -> None:
+    def user(number: int, text: str) -> dict[str, str]:
+        return {"role": "user", "content": text} | ({"id": f"u{number}"} if named else {})
+
+    with OpenAIServer(script=["Hello Ann."]) as server, open_memory() as memory:
+        agent = built(memory, openai_model(server), **STATELESS)
+        kept = [user(1, "I am Ann."), {"role": "assistant", "content": "Hello Ann."}]
+        said(call_style, agent, {"messages": kept[:1]})
+        questions = ["When is order 5 due?", "When is order 5 due?", "When is order 5 due?", "And order 6?"]
+        for text in questions:
+            server.play([calls("look_up", {"order": 5}), calls("look_up", {"order": 6}), "On Monday."])
+            said(call_style, agent, {"messages": [*kept, user(2, text)]})
+            shown = server.requests[-3].messages
+            assert (shown[-1]["role"], shown[-1]["content"]) == ("user", text)
+        said(call_style, agent, {"messages": [user(1, "I am Bob.")]})
+        stored = memory.session("alice").messages()
+        assert [one.text for one in stored if one.type == "human"] == ["I am Ann.", *questions, "I am Bob."]
+        work = ["human", "ai", "tool", "ai", "tool", "ai"]
+        assert [one.type for one in stored] == ["human", "ai", *work * 4, "human", "ai"]
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("kind", ["agent", "nodes"])
+def test_a_client_that_numbers_its_messages_anew_in_each_request_overwrites_nothing(
+    kind: str, call_style: CallStyle
+) -> None:
+    with open_memory() as memory:
+        model = ToolModel(answers=lambda shown: f"You said {shown[-1].text}")
+        graph = built(memory, model, tools=(), **STATELESS) if kind == "agent" else chat_graph(memory, model).compile()
+        for text in ("one", "two", "three"):
+            told(call_style, graph.invoke, {"messages": [HumanMessage(text, id="1")]}, thread("t"))
+        texts = [one.text for one in memory.session("t").messages()]
+        assert texts == ["one", "You said one", "two", "You said two", "three", "You said three"]
 
 
 @pytest.mark.parametrize("named", ["user", "assistant"])

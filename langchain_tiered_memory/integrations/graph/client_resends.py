@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -36,6 +38,8 @@ _Said: TypeAlias = tuple[str, str, tuple[str, ...], str | None]
 """Role, text, ids of calls, and id of the answered call."""
 SAID_PREFIX = "said-"
 """Prefix of ids that are made from a message's words and how often they were said before."""
+_AGAIN = "-again-"
+"""Between the id of a question and what it is asked again behind."""
 _MOST_READ = 4096
 """The least number of a transcript's newest messages that are searched for a list's beginning."""
 
@@ -51,14 +55,20 @@ class _Line:
     entry: Entry | None = None
 
 
-def recognised(session: Session, messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], frozenset[str]]:
+def recognised(
+    session: Session, messages: Sequence[BaseMessage], *, sent: int | None = None
+) -> tuple[list[BaseMessage], frozenset[str]]:
     """The list, in which messages that the transcript ends with are as the transcript has them.
 
-    The ids of forgotten messages are returned with it.
+    The ids of forgotten messages are returned with it. A run that has stored the first `sent` messages of the list said
+    the others itself: they are new, whatever their words.
 
     The list may lack what follows the transcript's last answer (failed turns), and all tool work, which many clients
     never see. A system message is matched by itself: clients put it before the newest part of a conversation, and
     reword it with the time of day.
+
+    A client that asks its last question again, or another in its place, sends a list that the transcript has in its
+    middle. It is recognised up to that question.
 
     A forgotten message keeps its place among the others, so that they are recognised. It is named as forgotten unless
     the current turn says it: then it is new.
@@ -77,9 +87,11 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> tuple[list[
         for role, text, calls, answers in (said if has_forgotten else ())
     ]
     words = dict(zip(digests, said, strict=False))
-    lines = _talked(session, ref, said, words, is_work_aside=False)
-    if not lines:
-        lines = _talked(session, ref, said, words, is_work_aside=True)
+    earlier = range(just_said(messages))
+    lines: dict[int, _Line] = {}
+    resent = said[:sent]
+    for find in (partial(_talked, session, ref, resent, words), partial(_within, session, ref, resent, words, earlier)):
+        lines = lines or find(is_work_aside=False) or find(is_work_aside=True)
     known = {place: line.entry for place, line in lines.items() if line.entry is not None}
     known |= _prompts(session, ref, said)
     own = stored_of(session, messages)
@@ -141,6 +153,29 @@ def _talked(
     return {}
 
 
+def _within(
+    session: Session,
+    ref: SessionRef | None,
+    said: Sequence[_Said],
+    words: Mapping[bytes, _Said],
+    earlier: Sequence[int],
+    *,
+    is_work_aside: bool,
+) -> dict[int, _Line]:
+    """The list's `earlier` messages as the transcript last has all of them, by place in the list."""
+    places = [place for place in earlier[: len(said)] if _counts(_role_in(said[place]), is_work_aside=is_work_aside)]
+    wanted, limit, is_all = [said[place] for place in places], len(places), not places
+    while not is_all and limit < _MOST_READ:
+        limit *= 4
+        newest, is_all = _newest(session, ref, words, limit)
+        lines = [one for one in newest if _counts(one.role, is_work_aside=is_work_aside)]
+        for start in range(len(lines) - len(places), -1, -1):
+            there = lines[start : start + len(places)]
+            if [line.said for line in there] == wanted:
+                return dict(zip(places, there, strict=True))
+    return {}
+
+
 def _newest(
     session: Session, ref: SessionRef | None, words: Mapping[bytes, _Said], limit: int
 ) -> tuple[list[_Line], bool]:
@@ -158,6 +193,32 @@ def _newest(
         lines.append(_Line(seq=one.seq, said=words.get(one.said, said_by_nobody), role=one.role))
     since = max((found[-1].seq for found in (entries, gone) if len(found) == limit), default=0)
     return sorted((one for one in lines if one.seq >= since), key=lambda one: one.seq), not since
+
+
+def asked_anew(session: Session, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The list, in which messages of its current turn are new if something else was said since they were stored.
+
+    A client asks a question again or edits it, or numbers its messages from one in each request. Under the old id, the
+    new words would take the place of the old ones, before their answer, and the model would not be asked. The same
+    list gives the same new id again while its turn goes on.
+    """
+    ref, first = session.core.ref, just_said(messages)
+    turn = takewhile(lambda one: isinstance(one, HumanMessage), messages[first:])
+    own = {one: entry.seq for one, entry in stored_of(session, list(turn)).items()}
+    if ref is None or not own:
+        return list(messages)
+    newest = session.core.runtime.store.transcript.entries(
+        ref, track=session.track, newest_first=True, limit=2 * len(messages) + 1
+    )
+    ids, again = set(ids_of(messages)), tuple(f"{one}{_AGAIN}" for one in own)
+    since = next((one for one in newest if one.id not in ids and not one.id.startswith(again)), None)
+    if since is None:
+        return list(messages)
+    said = hashlib.blake2b(since.id.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return [
+        one.model_copy(update={"id": f"{one.id}{_AGAIN}{said}"}) if own.get(str(one.id), since.seq) < since.seq else one
+        for one in messages
+    ]
 
 
 def _prompts(session: Session, ref: SessionRef | None, said: Sequence[_Said]) -> dict[int, Entry]:
