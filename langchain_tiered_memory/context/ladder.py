@@ -144,7 +144,7 @@ def _refilled(packing: Packing) -> Packing:
     A large result that was masked, or messages that were pruned, leave more room than a condensation would; and what
     does not fit even so is shortened.
     """
-    if packing.fits and set(packing.steps) <= {"condensed"}:
+    if packing.fits and (not packing.steps or packing.steps[-1] == "condensed"):  # which chose them already
         return packing
     return replace(packing, rendered=with_more_parts(packing.inputs, packing.rendered))
 

@@ -232,14 +232,12 @@ def _next_border(inputs: Inputs, *, floor: int) -> tuple[int, list[tuple[str, in
     blocked = tree.first_uncondensed(ref, track=track, after=floor)
     guard = inputs.required.guard
     limit = guard if blocked is None else min(guard, blocked)
-    near = tree.borders(ref, track=track, after=max(wanted - 2, floor), limit=_PAGE)
-    if near and near[0][2] < limit:
-        return near[0][2], near
+    found = tree.borders(ref, track=track, after=max(wanted - 2, floor), limit=_PAGE)
+    if found and found[0][2] < limit:
+        return found[0][2], found
     newest = tree.last_border(ref, track=track, before=limit)
     border = max(newest[2] if newest is not None else 0, floor)
-    around = tree.borders(ref, track=track, after=border, limit=_PAGE)
-    before = tree.last_border(ref, track=track, before=border + 1)
-    return border, ([before] if before is not None else []) + around
+    return border, tree.borders(ref, track=track, after=border - 1, limit=_PAGE)
 
 
 def _keep_from(inputs: Inputs) -> int:
