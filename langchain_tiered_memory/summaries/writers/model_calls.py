@@ -219,7 +219,7 @@ def _wait_asked(error: Exception) -> float | None:
     """For how many seconds a provider asks to be left alone, as the errors of most clients tell it."""
     headers: Any = getattr(getattr(error, "response", None), "headers", None)
     said = str(headers.get("retry-after")) if hasattr(headers, "get") else ""
-    return float(said) if said.isascii() and said.isdigit() else None
+    return (float(said) or None) if said.isascii() and said.isdigit() else None
 
 
 def _config(job: CondenseJob) -> RunnableConfig:

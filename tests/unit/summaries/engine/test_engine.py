@@ -111,9 +111,9 @@ def test_while_the_breaker_of_every_model_is_open_rules_write_at_once_and_no_mod
 class BusyError(Exception):
     """What OpenAI's client raises: the provider says when to come back."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: str = "20") -> None:
         super().__init__("Error code: 429, rate limit reached")
-        self.response = SimpleNamespace(headers={"retry-after": "20"})
+        self.response = SimpleNamespace(headers={"retry-after": seconds})
 
 
 def test_a_provider_that_asks_for_a_pause_is_left_alone_for_so_long_and_that_is_no_attempt() -> None:
@@ -128,6 +128,13 @@ def test_a_provider_that_asks_for_a_pause_is_left_alone_for_so_long_and_that_is_
     assert "asks for a pause" in heard.of("circuit_opened")[0]
     clock.advance(5)
     assert run(one.condense(job())).text == GOOD
+
+
+def test_a_provider_that_asks_for_a_pause_of_no_time_is_a_failure_like_another() -> None:
+    busy = answering(*[BusyError("0")] * 9)
+    one = engine(busy, clock=FrozenClock(), attempts=99, breaker_failures=3)
+    reasons = [reason_of(one, remake=True) for _ in range(4)]
+    assert (reasons, busy.calls) == ([FailureReason.MODEL_ERROR] * 3 + [FailureReason.CIRCUIT_OPEN], 3)
 
 
 def test_the_next_model_takes_over_from_one_whose_provider_asks_for_a_pause() -> None:
