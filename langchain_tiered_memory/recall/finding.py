@@ -143,7 +143,7 @@ def find(
         sittings=sittings,
         hits=frozenset(hits),
         stretches=question.stretches,
-        known_nats=tuple(sum(nats.get(term, 0.0) for term in one.terms) for one in question.stretches),
+        known_nats=tuple(math.fsum(nats.get(term, 0.0) for term in one.terms) for one in question.stretches),
         known_terms=tuple(len(one.terms & known.keys()) for one in question.stretches),
         nats=nats,
         passage_count=passage_count,

@@ -77,11 +77,11 @@ class _Stretches:
         terms = (
             set(analyse(_COMMIT.sub(" ", sentence))) - FRAME
         )  # that somebody asked or said something is nobody's find
-        weights = {term: self.rarity(term) for term in terms}
+        weights = {term: self.rarity(term) for term in sorted(terms)}  # of equal tools always the same
         scores: Counter[int] = Counter()
-        for term in terms:
+        for term, weight in weights.items():
             for place in self.by_term.get(term, ()):
-                scores[place] += weights[term]  # type: ignore[assignment] # a Counter of weights
+                scores[place] += weight  # type: ignore[assignment] # a Counter of weights
         said = max((score for place, score in scores.items() if not self.labels[place]), default=0.0)
         best = max((place for place in scores if self.labels[place]), key=lambda place: scores[place], default=None)
         least = _LEAST_SHARE * sum(weights.values())
