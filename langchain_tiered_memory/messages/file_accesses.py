@@ -43,7 +43,7 @@ _SHELL_TOOLS = word_set(
     "executeshell runcommand runbash runshell runshellcommand runinterminal runterminalcmd"
 )
 """Names of shell tools, in lower case and without `_` and `-`."""
-_COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
+_COMMAND_KEYS = ("command", "cmd", "script", "input", "code", "commands")
 _SUB_COMMANDS: dict[str, FileOperation] = {
     **dict.fromkeys(word_set("view read open"), "read"),
     "list": "list",
@@ -53,6 +53,9 @@ _SUB_COMMANDS: dict[str, FileOperation] = {
 _PATCHED = re.compile(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): ([^\n]+)|^\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE
 )
+_WHOLE = re.compile(r"(?:file)?(?:(?P<removes>delete|remove)|(?P<moves>move|rename))(?:file)?")
+"""The name of a tool for whole files, or of what an editor with many commands is told."""
+_REMOVED = re.compile(r"^\*\*\* (?:Delete File: ([^\n]+)|Update File: ([^\n]+)\n\*\*\* Move to: )", re.MULTILINE)
 _PREFIX = re.compile(r"__|[.:/]")
 _SEPARATORS = re.compile(r"[-_\s]")
 _NO_PATH = re.compile(r"[\x00-\x1f<>|\"`]|://")
@@ -204,21 +207,46 @@ def _touched(call: RequestedCall, settings: FileSettings) -> Iterator[tuple[str,
                 yield from ((path, "write") for path in patched_paths(command))
             yield from paths_in_command(command)
         return
-    if _bare(call.name) == "applypatch":
-        bodies = [call.raw or "", *(value for value in call.args.values() if isinstance(value, str))]
-        yield from ((path, "write") for body in bodies for path in patched_paths(body))
+    yield from ((path, "write") for body in _patches(call) for path in patched_paths(body))
     sub_command = call.args.get("command")
     if isinstance(sub_command, str):
         operation = _SUB_COMMANDS.get(sub_command.strip().lower(), operation)
+    if done_whole(call) == "moves":
+        yield from ((path, operation) for path in _ends_of_move(call))
+        return
     wanted = {folded(key) for key in settings.path_keys}
     for path in _named_in(call.args, wanted):
         yield path, operation
+
+
+def _patches(call: RequestedCall) -> tuple[str, ...]:
+    """The bodies of a call of a tool that applies patches."""
+    if _bare(call.name) != "applypatch":
+        return ()
+    return (call.raw or "", *(value for value in call.args.values() if isinstance(value, str)))
+
+
+def done_whole(call: RequestedCall) -> str | None:
+    """What a tool does to whole files: `removes` or `moves` them; `None` for another."""
+    said = call.args.get("command")
+    found = _WHOLE.fullmatch(folded(said.strip()) if isinstance(said, str) else _bare(call.name))
+    return found.lastgroup if found is not None else None
+
+
+def _ends_of_move(call: RequestedCall) -> list[str]:
+    """Where a file is moved from, and where to, as the first two texts of a call name it."""
+    return [value for key, value in call.args.items() if isinstance(value, str) and key != "command"][:2]
 
 
 def patched_paths(body: str) -> tuple[str, ...]:
     """The files that a patch changes: `*** Update File: path` and its like, or `+++ b/path` of a unified diff."""
     paths = ((match[1] or match[2]).strip() for match in _PATCHED.finditer(body))
     return tuple(dict.fromkeys(path for path in paths if path and path != "/dev/null"))
+
+
+def _removed_by(body: str) -> Iterator[str]:
+    """The files that a patch deletes or moves away."""
+    return ((match[1] or match[2]).strip() for match in _REMOVED.finditer(body))
 
 
 def _named_in(args: Mapping[str, Any], wanted: set[str]) -> Iterator[str]:
@@ -239,6 +267,9 @@ def _commands(call: RequestedCall) -> Iterator[str]:
             words = _split(given) if _INLINE.match(given) else []
             yield words[-1] if _is_inline_script(words) else given
         elif isinstance(given, list) and given and all(isinstance(word, str) for word in given):
+            if key == "commands":
+                yield from given
+                continue
             yield given[-1] if _is_inline_script(given) else " ".join(given)
 
 
@@ -287,13 +318,27 @@ def folded(name: str) -> str:
 
 
 def fates_of_call(call: RequestedCall, settings: FileSettings) -> tuple[tuple[str, Fate], ...]:
-    """What a call of a shell makes of the lines of the files that it changes; nothing of a tool for files."""
-    if not is_shell(call, settings) or not names_shell(call.name):
-        return ()
-    found = (one for command in _commands(call) for one in fates_in_command(command))
+    """What a call makes of the lines of files: one of a shell, or of a tool that moves, removes or patches them."""
+    found = _fates_of_shell(call) if is_shell(call, settings) else _fates_of_tool(call, settings)
     return tuple(
         (path, fate) for written, fate in found if (path := plain_path(written) if written else ANY_FILE) is not None
     )
+
+
+def _fates_of_shell(call: RequestedCall) -> Iterator[tuple[str, Fate]]:
+    for command in _commands(call) if names_shell(call.name) else ():
+        yield from ((path, "gone") for path in _removed_by(command))
+        yield from fates_in_command(command)
+
+
+def _fates_of_tool(call: RequestedCall, settings: FileSettings) -> Iterator[tuple[str, Fate]]:
+    yield from ((path, "gone") for body in _patches(call) for path in _removed_by(body))
+    done = done_whole(call)
+    if done == "moves":
+        yield from zip(_ends_of_move(call), ("gone", "anew"), strict=False)
+    elif done == "removes":
+        written = (touch.path for touch in touches_of_call(call, settings) if touch.operation == "write")
+        yield from ((path, "gone") for path in written)
 
 
 def is_at(path: str, place: str) -> bool:

@@ -10,10 +10,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.content_blocks import texts_in
-from langchain_tiered_memory.messages.file_accesses import fates_of_call, folded, names_shell, touches_of_call
+from langchain_tiered_memory.messages.file_accesses import (
+    done_whole,
+    fates_of_call,
+    folded,
+    names_shell,
+    patched_paths,
+    plain_path,
+    touches_of_call,
+)
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.text.readings import READ_CHARS, read_once
 
@@ -82,7 +91,7 @@ class Unsaid:
 def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...]:
     """The texts that a call put into files, in their order; none of a call that writes no file."""
     written = [touch for touch in touches_of_call(call, settings) if touch.operation == "write"]
-    if not written:
+    if not written or done_whole(call):
         return ()
     path = written[-1].path
     bodies = [value for value in (call.raw, *texts_in(call.args, most=_MAX_DEPTH)) if isinstance(value, str)]
@@ -96,7 +105,7 @@ def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...
 
 
 def unsaid_of(call: RequestedCall, changes: Sequence[Change], settings: FileSettings) -> tuple[Unsaid, ...]:
-    """The files that a shell changed otherwise than by the `changes` that its command holds."""
+    """The files that a call changed otherwise than by the `changes` that it holds."""
     said = {change.path for change in changes}
     return tuple(Unsaid(path=path, fate=fate) for path, fate in fates_of_call(call, settings) if path not in said)
 
@@ -149,9 +158,13 @@ def _pairs(value: Mapping[str, Any], path: str, settings: FileSettings, depth: i
 
 def _patched(body: str, paths: list[str]) -> Iterator[Change]:
     """The hunks of a patch, each with what it takes out and what it puts in, lines around it included."""
-    sections = [part for part in _SECTION.split(body)[1:] if part.strip()] or [body]
-    for number, section in enumerate(sections):
-        path = paths[min(number, len(paths) - 1)]
+    starts = [match.start() for match in _SECTION.finditer(body)] or [0]
+    for start, end in pairwise([*starts, len(body)]):
+        section = body[start:end]
+        named = [plain_path(path) for path in patched_paths(section)]
+        path = named[-1] if named else paths[0]
+        if path is None or path not in paths:
+            continue
         for hunk in _HUNK.split(section):
             lines = [line for line in hunk.split("\n") if line and not line.startswith(_PATCH_NOTES)]
             old = "\n".join(line[1:] for line in lines if line[0] in " -")

@@ -60,10 +60,14 @@ class CheckpointSettings(Frozen):
 
 
 _COMMON_FILE_TOOLS: dict[FileOperation, tuple[str, ...]] = {
-    "read": ("read", "read_file", "view", "cat", "open", "open_file", "notebookread"),
+    "read": (
+        "read", "read_file", "read_text_file", "read_multiple_files", "read_many_files", "view", "cat", "open",
+        "open_file", "notebookread",
+    ),
     "write": (
         "write", "write_file", "create", "create_file", "edit", "edit_file", "multiedit", "str_replace",
-        "str_replace_editor", "str_replace_based_edit_tool", "apply_patch", "insert", "notebookedit",
+        "str_replace_editor", "str_replace_based_edit_tool", "apply_patch", "insert", "notebookedit", "replace",
+        "write_to_file", "delete", "delete_file", "file_delete", "move_file", "rename_file",
     ),
     "search": (
         "grep", "grep_files", "brain_search", "search", "search_files", "search_file", "search_dir", "glob", "find",

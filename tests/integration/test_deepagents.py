@@ -161,3 +161,28 @@ def test_a_sub_agents_track_has_its_name(call_style: CallStyle) -> None:
         there = [str(one.text) for one in memory.session("alice", track="researcher").messages()]
         assert there == ["Look for it in the barn.", "It is in the shed."] * 2
         assert [str(one.text) for one in memory.session("alice").messages()].count("Done.") == 2
+
+
+def test_what_its_file_tools_did_is_what_is_listed(call_style: CallStyle) -> None:
+    steps = [
+        calling("write_file", 1, file_path="/crane.py", content="def lift(load):\n    return load\n"),
+        calling("write_file", 2, file_path="/the plan.md", content="The crane lifts what the hook holds."),
+        calling("read_file", 3, file_path="/crane.py"),
+        calling("edit_file", 4, file_path="/crane.py", old_string="return load", new_string="return load * 2"),
+        calling("read_file", 5, file_path="/winch.py"),
+        calling("delete", 6, file_path="/the plan.md"),
+    ]
+
+    def reply(messages: Sequence[BaseMessage]) -> str | AIMessage:
+        made = sum(one.type == "tool" for one in messages)
+        return steps[made] if made < len(steps) else "Done."
+
+    with open_memory() as memory:
+        agent = deepagents.create_deep_agent(
+            model=windowed(reply), tools=[], middleware=[TieredMemoryMiddleware(memory)], checkpointer=InMemorySaver()
+        )
+        said(call_style, agent, "Mend the crane.")
+        session = memory.session("alice")
+        assert "Deleted /the plan.md" in str(session.messages()[-2].content)
+        touched = [(one.path, one.operation) for one in session.accessed_files()]
+        assert touched == [("/crane.py", "write")]

@@ -37,6 +37,9 @@ def touched(
         ("Write", "write"),
         ("Grep", "search"),
         ("list_directory", "list"),
+        ("read_text_file", "read"),
+        ("write_to_file", "write"),
+        ("delete", "write"),
     ],
 )
 def test_a_tool_is_known_by_its_name_alone_or_behind_a_prefix(name: str, operation: str) -> None:
@@ -134,7 +137,14 @@ def test_what_is_done_in_a_temporary_folder_is_no_work_of_the_project() -> None:
     assert touched(calling("Bash", command=command)) == [("read", "/app/a.py")]
 
 
+def test_a_tool_that_moves_a_file_touches_both_of_its_names() -> None:
+    both = [("write", "a.py"), ("write", "b.py")]
+    assert touched(calling("mcp__fs__move_file", source="a.py", destination="b.py")) == both
+    assert touched(calling("str_replace_editor", command="rename", old_path="a.py", new_path="b.py")) == both
+
+
 def test_a_command_given_as_words_is_read_too() -> None:
+    assert touched(calling("terminal", commands=["cat a.py", "rm b.py"])) == [("read", "a.py"), ("write", "b.py")]
     assert touched(calling("shell", command=["bash", "-lc", "cat a.py"])) == [("read", "a.py")]
     assert touched(calling("shell", command="bash -lc 'cd src && cat a.py'")) == [("read", "src/a.py")]
     written = """/bin/sh -c "cat > a.py <<END\nimport port\nEND\nsed -i 's/a/b/' b.py\""""

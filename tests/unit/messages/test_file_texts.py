@@ -59,6 +59,45 @@ def test_hunks_of_a_patch_stand_with_the_lines_around_them() -> None:
     assert change.new == "    def lift(self):\n        return 2"
 
 
+@pytest.mark.parametrize("name", ["apply_patch", "bash"])
+def test_each_hunk_of_a_patch_is_of_the_file_that_it_names(name: str) -> None:
+    body = (
+        "*** Begin Patch\n*** Update File: crane.py\n*** Move to: hoist.py\n@@\n-load = 1\n+load = 2\n"
+        "*** Update File: hook.py\n@@\n-rope = 1\n+rope = 2\n*** Delete File: winch.py\n"
+        "*** Add File: port.py\n+quay = 2\n*** End Patch"
+    )
+    asked = call(name, command=f"apply_patch <<'EOF'\n{body}\nEOF" if name == "bash" else body)
+    changes = changes_of(asked, SETTINGS)
+    new = [("hoist.py", "load = 2"), ("hook.py", "rope = 2"), ("port.py", "quay = 2")]
+    assert [(one.path, one.new) for one in changes] == new
+    gone = [(one.path, one.fate) for one in unsaid_of(asked, changes, SETTINGS)]
+    assert gone == [("crane.py", "gone"), ("winch.py", "gone")]
+
+
+def test_each_hunk_of_what_git_prints_is_of_its_file() -> None:
+    one = "diff --git a/{0} b/{0}\nindex 1..2 100644\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-load\n+{1}\n"
+    asked = call("apply_patch", input=one.format("crane.py", "lift") + one.format("hook.py", "hold"))
+    assert [(one.path, one.new) for one in changes_of(asked, SETTINGS)] == [("crane.py", "lift"), ("hook.py", "hold")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "fates"),
+    [
+        (call("delete", file_path="src/crane.py"), [("src/crane.py", "gone")]),
+        (call("str_replace_based_edit_tool", command="delete", path="a.py"), [("a.py", "gone")]),
+        (call("delete_lines", path="a.py", start=1), []),
+        (
+            call("move_file", source="/srv/port/src/old/crane.py", destination="src/crane.py"),
+            [("/srv/port/src/old/crane.py", "gone"), ("src/crane.py", "anew")],
+        ),
+    ],
+)
+def test_a_tool_tells_which_file_it_removes_or_moves(asked: RequestedCall, fates: list[tuple[str, str]]) -> None:
+    lines = FileSettings(tools={**SETTINGS.tools, "delete_lines": "write"})
+    assert changes_of(asked, lines) == ()
+    assert [(one.path, one.fate) for one in unsaid_of(asked, (), lines)] == fates
+
+
 def test_a_here_document_is_the_whole_of_its_file_unless_it_is_appended() -> None:
     (written,) = changes_of(call("bash", command=f"cat > a.py <<'EOF'\n{NEW}\nEOF\npython a.py"), SETTINGS)
     assert written == Change(path="a.py", old="", new=NEW, whole=True)
