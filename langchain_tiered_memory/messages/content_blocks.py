@@ -29,8 +29,8 @@ MEDIA: frozenset[str] = frozenset({"image", "audio", "video", "file"})
 REASONING_TYPES = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_content"})
 CALL_TYPES = frozenset({"tool_use", "tool_call", "function_call", "tool_call_chunk", "input_json_delta"})
 """Blocks by which some providers repeat in the content what stands in `tool_calls`."""
-OPAQUE = frozenset({"encrypted_content", "signature"})
-"""Keys of a compaction block that only its provider can read, and takes back unchanged."""
+OPAQUE = frozenset({"encrypted_content", "encrypted_index", "signature", "__gemini_function_call_thought_signatures__"})
+"""Keys of an answer for what only its provider can read, and takes back unchanged."""
 
 _MEDIA_TYPES: dict[str, PartKind] = {
     "image": "image",
@@ -48,6 +48,7 @@ _MEDIA_TYPES: dict[str, PartKind] = {
 _UNTYPED_MEDIA: dict[str, PartKind] = {"image": "image", "document": "file", "video": "video", "image_url": "image"}
 _MIME_KINDS: dict[str, PartKind] = {"image": "image", "audio": "audio", "video": "video"}
 _DATA_URL = re.compile(r"data:([^;,]{0,100})[^,]{0,100},")
+_WHOLE_DATA_URL = re.compile(r"data:[\w.+/-]{1,100};base64,[A-Za-z0-9+/=_-]*")
 _BLOB = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
 _URL_CHARS = 200
 _TOO_DEEP = "[nested too deeply to be shown]"
@@ -113,6 +114,17 @@ def compaction_in(block: object) -> Mapping[Any, Any] | None:
         return None
     has_summary = bool(block.get("content")) or ("content" not in block and bool(block.get("encrypted_content")))
     return block if has_summary else None
+
+
+def bytes_in(block: Mapping[str, Any]) -> frozenset[str]:
+    """Keys under which a content block, or its source, has bytes as base64: a file's, or sealed reasoning."""
+    kind = block.get("type")
+    return frozenset({"base64", "data"} if kind in _MEDIA_TYPES or kind in {"base64", "redacted_thinking"} else ())
+
+
+def is_data_url(text: str) -> bool:
+    """Whether a text is a URL that holds a file, and nothing besides."""
+    return _WHOLE_DATA_URL.fullmatch(text) is not None
 
 
 def compacts(message: BaseMessage, *, reader: str | None = None) -> bool:

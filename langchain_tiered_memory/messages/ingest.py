@@ -6,12 +6,15 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import AIMessage
+
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode, digest_of_payload, encode, refuse_too_deep
-from langchain_tiered_memory.messages.content_blocks import OPAQUE, compaction_in, compacts
+from langchain_tiered_memory.messages.content_blocks import OPAQUE, bytes_in, compacts, is_data_url
 from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
 from langchain_tiered_memory.text.sentences import split_passages
+from langchain_tiered_memory.text.tagged_json import TAG, with_tagged_texts
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.drafts import Incoming
 from langchain_tiered_memory.types.records import Draft, PassageDraft
@@ -24,8 +27,10 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.settings import FileSettings
 
-_NOT_REDACTED = frozenset({"id", "type", "class", "v", "tool_call_id", "role", "index"})
-"""Keys of a stored message that hold structure, not something said."""
+_STRUCTURE = frozenset({"id", "type", "tool_call_id", "role", "index"})
+"""Keys of a message, a call or a content block that hold structure, not something said."""
+_OWN_KEYS = frozenset({"args", "input", "arguments", "json", "artifact"})
+"""Keys below which every key was chosen by a tool or a model: an `id` there may be anybody's."""
 
 
 def passage_drafts(text: str) -> tuple[PassageDraft, ...]:
@@ -52,20 +57,28 @@ def redacted_as_kept(
         InvalidInputError: with `as_given`, for a message with values nested too deeply to be kept as they are.
     """
 
-    def walk(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def walk(value: Any, kept: frozenset[str]) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):
-            return redact(value)
+            return value if is_data_url(value) else redact(value)
         if isinstance(value, list):
-            return [walk(one) for one in value]
-        if isinstance(value, dict):
-            kept = _NOT_REDACTED if compaction_in(value) is None else _NOT_REDACTED | OPAQUE
-            return {key: one if key in kept else walk(one) for key, one in value.items()}
-        return value
+            return [walk(one, kept) for one in value]
+        if not isinstance(value, dict):
+            return value
+        if TAG in value:
+            return with_tagged_texts(value, redact, lambda inside: walk(inside, frozenset()))
+        passed = kept | bytes_in(value) if kept else kept
+        return {
+            key: one if key in passed else walk(one, frozenset() if key in _OWN_KEYS else kept)
+            for key, one in value.items()
+        }
 
     encoded = encode(message)
     if as_given:
         refuse_too_deep(message, encoded.too_deep)
-    return decode(json.dumps(walk(json.loads(encoded.payload)))), encoded.problems
+    payload = json.loads(encoded.payload)
+    kept = _STRUCTURE | OPAQUE if isinstance(message, AIMessage) else _STRUCTURE
+    said = {part: walk(payload[part], kept) for part in ("fields", "extra") if part in payload}
+    return decode(json.dumps(payload | said)), encoded.problems
 
 
 def draft_of(

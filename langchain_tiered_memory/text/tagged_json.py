@@ -106,6 +106,17 @@ def from_plain(value: Any) -> Any:  # noqa: ANN401 - the value that was stored, 
     return _untagged(tag, value)
 
 
+def with_tagged_texts(
+    value: dict[str, Any], change: Callable[[str], str], within: Callable[[Any], Any]
+) -> dict[str, Any]:
+    """A value that stands for what JSON lacks, with each of its texts changed. `within` changes its parts."""
+    tag = value[TAG]
+    if tag == "str":
+        changed: dict[str, Any] = to_plain(change(from_plain(value)), "", Losses())
+        return changed
+    return value if tag in _FROM_TEXT else {**value, "v": within(value["v"])}
+
+
 def _untagged(tag: str, value: dict[str, Any]) -> Any:  # noqa: ANN401
     if tag in _FROM_TEXT:
         return _FROM_TEXT[tag](value["v"])

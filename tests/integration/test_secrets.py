@@ -6,11 +6,13 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from sqlalchemy import text as sql
 
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.errors import CondensationError, IndexUnavailableError, StorageError, TieredMemoryError
-from langchain_tiered_memory.settings import CondensationSettings, StrategySettings
+from langchain_tiered_memory.settings import CondensationSettings, Settings, StrategySettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
@@ -97,3 +99,64 @@ def test_a_databases_address_with_a_password_is_not_told() -> None:
     with pytest.raises(StorageError) as raised:
         TieredMemory.open(f"postgresql+psycopg://maria:{KEY}@127.0.0.1:9/memory?connect_timeout=2", embeddings=None)
     assert KEY not in str(raised.value)
+
+
+_SECRET = "4111111111111111"
+_OWN_NAMES = ("id", "type", "role", "class", "index", "v", "$t", "tool_call_id", "signature", "data")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        AIMessage("", tool_calls=[{"name": "pay", "args": {name: _SECRET}, "id": "c1"}])
+        for name in (*_OWN_NAMES, "amount")
+    ]
+    + [
+        ToolMessage("Paid.", tool_call_id="c1", artifact=artifact)
+        for artifact in (
+            {"id": _SECRET},
+            (_SECRET,),
+            {_SECRET},
+            {5: _SECRET},
+            "\ud83d\ude00" + _SECRET,
+            Document(_SECRET, id=_SECRET, metadata={"type": _SECRET}),
+        )
+    ]
+    + [
+        AIMessage([{"type": "tool_use", "id": "c1", "name": "pay", "input": {"id": _SECRET}}]),
+        ToolMessage([{"type": "json", "json": {"id": _SECRET}}], tool_call_id="c1"),
+        HumanMessage([{"type": "document", "source": {"type": "text", "data": _SECRET}}]),
+        HumanMessage([{"type": "image_url", "image_url": {"url": f"data:image/png;base64, {_SECRET}"}}]),
+        HumanMessage([{"type": "form", "signature": _SECRET}]),
+    ],
+    ids=repr,
+)
+def test_what_is_redacted_is_nowhere_in_a_message(said: BaseMessage) -> None:
+    settings = Settings(redact=lambda text: text.replace(_SECRET, "[card]"))
+    with open_memory(settings=settings) as memory:
+        memory.session("s").add_messages([said])
+        kept = memory.session("s").messages()[0]
+        assert _SECRET not in repr(kept)
+        assert "[card]" in repr(kept)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image", "base64": _SECRET, "mime_type": "image/png"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_SECRET}"}},
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": _SECRET}},
+        {"type": "thinking", "thinking": "Well.", "signature": _SECRET},
+        {"type": "redacted_thinking", "data": _SECRET},
+        {"type": "reasoning", "reasoning": "Well.", "extras": {"signature": _SECRET}},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": _SECRET},
+    ],
+    ids=repr,
+)
+def test_redacting_leaves_what_a_provider_would_refuse_changed(block: dict[str, Any]) -> None:
+    settings = Settings(redact=lambda text: text.replace(_SECRET, "[card]"))
+    signatures = {"__gemini_function_call_thought_signatures__": {"c1": _SECRET}}
+    said = AIMessage([block, {"type": "text", "text": "Well."}], additional_kwargs=signatures, id="a")
+    with open_memory(settings=settings) as memory:
+        memory.session("s").add_messages([said])
+        assert memory.session("s").messages() == [said]
