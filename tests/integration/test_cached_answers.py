@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import operator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
@@ -38,6 +39,10 @@ pytestmark = pytest.mark.slow
 PROMPT = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{input}")])
 CONFIG: Any = {"configurable": {"session_id": "s"}}
 TURNS = 4
+
+
+class Growing(TieredState):
+    messages: Annotated[list[BaseMessage], operator.add]
 
 
 def same_answer(_: Sequence[BaseMessage]) -> AIMessage:
@@ -166,6 +171,21 @@ async def test_without_a_checkpointer_each_answer_is_kept_too(kind: str, call_st
         for number in range(TURNS):
             await runner.invoke(graph, {"messages": [HumanMessage(f"question {number}")]}, thread())
         check(memory, "t")
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("saves", [False, True])
+async def test_a_list_that_only_grows_keeps_each_answer(call_style: CallStyle, *, saves: bool) -> None:
+    runner, model = Runner(call_style), ScriptedModel(answers=same_answer)
+    with open_memory() as memory:
+        graph = chat_graph(memory, model, state=Growing).compile(checkpointer=InMemorySaver() if saves else None)
+        said: list[BaseMessage] = []
+        for number in range(TURNS):
+            asked = HumanMessage(f"question {number}", id=str(number))
+            said = (await runner.invoke(graph, {"messages": [*([] if saves else said), asked]}, thread()))["messages"]
+        check(memory, "t")
+        shown = memory.session("t").context(max_tokens=900).messages
+        assert [one.text for one in shown] == [one.text for one in said]
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)

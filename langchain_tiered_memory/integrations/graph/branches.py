@@ -7,6 +7,7 @@ else happened to the session, because that takes longer the longer the session i
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,17 +36,21 @@ if TYPE_CHECKING:
 
 
 def named(values: Iterable[object]) -> list[BaseMessage]:
-    """A state's messages, each with an id. A missing id is made from the words and how often they were said before."""
+    """A state's messages, each with an id of its own.
+
+    A missing id is made from the words. One that stands in the list before is numbered: where a reducer only appends,
+    each answer from a cache has the id of the first.
+    """
     found: list[BaseMessage] = []
-    said: dict[str, int] = {}
+    times: Counter[str] = Counter()
     for value in values:
         if isinstance(value, RemoveMessage):
             continue  # a reducer that keeps commands is none that removes
         message = value if isinstance(value, BaseMessage) else coerce(value)
-        if not message.id:
-            digest = encode(message).digest[:32]
-            said[digest] = said.get(digest, 0) + 1
-            message = message.model_copy(update={"id": f"{SAID_PREFIX}{digest}-{said[digest]}"})
+        known = message.id or f"{SAID_PREFIX}{encode(message).digest[:32]}"
+        times[known] += 1
+        if times[known] > 1 or not message.id:
+            message = message.model_copy(update={"id": f"{known}-{times[known]}"})
         found.append(message)
     return found
 
