@@ -16,6 +16,7 @@ from langchain_tiered_memory._version import __version__
 from langchain_tiered_memory.cli import ask, care, pages, replaying, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR, KeyFile, use_key_file
 from langchain_tiered_memory.cli.screen import for_a_shell
+from langchain_tiered_memory.display.sheet import harmless
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def _mistaken(error: Any, message: str) -> int:  # noqa: ANN401 - of typer's own
 
 
 def _failed(message: str, code: int) -> int:
-    line = f"tiered-memory: {for_a_shell(' '.join(message.split()))}"
+    line = f"tiered-memory: {for_a_shell(harmless(' '.join(message.split())))}"
     if sys.stderr.isatty():
         line = textwrap.fill(line, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
     sys.stderr.write(f"{line}\n")

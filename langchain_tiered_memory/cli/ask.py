@@ -8,24 +8,20 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.padding import Padding
-from rich.rule import Rule
-from rich.text import Text
 
 from langchain_tiered_memory.cli.care import say_gaps
 from langchain_tiered_memory.cli.opening import existing_session, open_memory
 from langchain_tiered_memory.cli.options import AsJson, Database, NoEmbeddings, ReadOnly, SessionId
-from langchain_tiered_memory.cli.screen import out, print_json, say, short, show, tell
+from langchain_tiered_memory.cli.screen import heading, out, print_json, quote, say, short, show, tell
 from langchain_tiered_memory.display.sheet import plural, table
 from langchain_tiered_memory.settings import Settings, SettingsName, TreeSettings
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.types.records import Verdict, utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from langchain_core.messages import BaseMessage
-    from rich.console import RenderableType
 
     from langchain_tiered_memory.types.contexts import Context
 
@@ -67,41 +63,33 @@ def ask(
 
 
 def show_context_of(context: "Context", *, brief: bool) -> None:
-    """Print what a context has and lacks, then its text."""
+    """Print what a context has and lacks, then its text, section by section.
+
+    If `brief`, only the first lines of each text and a few messages.
+    """
     show(context)
-    for part in _content(context, brief=brief):
-        out().print(part)
-
-
-def _content(context: "Context", *, brief: bool) -> "Iterator[RenderableType]":
-    """What a model would get, section by section. If `brief`, the first lines of each text and a few messages."""
     messages = {message.id: message for message in context.messages}
     for section in context.sections:
         own = [messages[entry_id] for entry_id in section.entry_ids if entry_id in messages]
         if not section.text and not own:
             continue
-        yield Rule(Text(f"{section.name} ({section.tokens:,} tokens)", style="bold"), align="left", style="dim")
+        heading(f"{section.name} ({section.tokens:,} tokens)")
         if section.text:
-            yield _indented(Text(_clipped(section.text, brief=brief)))
+            quote(_clipped(section.text, brief=brief))
         else:
-            yield from _messages(own, brief=brief)
+            _quote_messages(own, brief=brief)
 
 
-def _messages(messages: "Sequence[BaseMessage]", *, brief: bool) -> "Iterator[RenderableType]":
+def _quote_messages(messages: "Sequence[BaseMessage]", *, brief: bool) -> None:
     from langchain_tiered_memory.conversations.turns import speaker_of  # noqa: PLC0415 - slow to import
     from langchain_tiered_memory.messages.message_text import text_of  # noqa: PLC0415 - likewise
 
     skipped = len(messages) - _BRIEF_MESSAGES if brief else 0
     for number, message in enumerate(messages):
         if skipped > 0 and number == 1:
-            yield _indented(Text(f"... {plural(skipped, 'message')} more", style="dim"))
+            quote(f"... {plural(skipped, 'message')} more", style="dim")
         if number == 0 or number > skipped:
-            said = _clipped(text_of(message), brief=brief)
-            yield _indented(Text.assemble((f"{speaker_of(message)}: ", "bold"), said))
-
-
-def _indented(text: Text) -> Padding:
-    return Padding(text, (0, 0, 0, 2))
+            quote(_clipped(text_of(message), brief=brief), by=f"{speaker_of(message)}: ")
 
 
 def _clipped(text: str, *, brief: bool) -> str:
@@ -267,7 +255,7 @@ def policy(
     lines += ["", *(f"{mode}: {REASONS[mode]}" for mode in SHOWN_MODES), "", "If not everything fits:"]
     lines += [f"{step}. {section}: {what}" for step, (section, what) in enumerate(LADDER, 1)]
     for line in lines:
-        out().print(line, markup=False)
+        say(line, where=out())
     if numbers:
         listed = [
             (

@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.padding import Padding
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.rule import Rule
-from rich.text import Text
 
 from langchain_tiered_memory.cli.opening import cover_of, existing_session, named_node, open_memory
 from langchain_tiered_memory.cli.options import (
@@ -25,7 +22,19 @@ from langchain_tiered_memory.cli.options import (
     given_key,
     reader,
 )
-from langchain_tiered_memory.cli.screen import err, far, out, print_json, say, short, show, tell, waiting
+from langchain_tiered_memory.cli.screen import (
+    err,
+    far,
+    heading,
+    out,
+    print_json,
+    quote,
+    say,
+    short,
+    show,
+    tell,
+    waiting,
+)
 from langchain_tiered_memory.display.sheet import Cell, moment, percent, plural, table
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.reports import MemoryStatus, SessionMetrics
@@ -136,10 +145,9 @@ def _inspect_node(session: "Session", node: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"summary": summary, "sources": sources})
         return
-    console = out()
     for item in (*([summary] if summary is not None else []), *sources):
-        console.print(Rule(Text(_title(item), style="bold"), align="left", style="dim"))
-        console.print(Padding(Text(item.text), (0, 0, 0, 2)))
+        heading(_title(item))
+        quote(item.text)
 
 
 def _title(item: Summary | Entry) -> str:

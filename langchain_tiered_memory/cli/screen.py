@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, is_dataclass, replace
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -21,9 +23,11 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.rule import Rule
 from rich.text import Text
 
 from langchain_tiered_memory.display.as_text import as_text, blocks_as_text
+from langchain_tiered_memory.display.sheet import harmless
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 
 if TYPE_CHECKING:
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 _WHOLE_ID = 12
 _SHORT_ID = 8
 """Ids longer than the first number of characters are cut to the second, as contexts name summaries."""
-_COMMANDS = {"rebuild_index": "reindex", "verify": "verify", "doctor": "doctor"}
+_COMMANDS = {"rebuild_index": "reindex", "verify": "verify", "doctor": "doctor", "facts": "facts"}
 _VERB = re.compile(rf"`?\b({'|'.join(_COMMANDS)})\(\)`?")
 _SLOW = 10
 """Steps per second below which a decimal is shown."""
@@ -58,7 +62,21 @@ def err() -> Console:
 def say(line: str, *, style: str = "", where: Console | None = None) -> None:
     """One note: wrapped between words on a terminal, otherwise on one line."""
     console = where if where is not None else err()
-    console.print(Text(line, style=style), soft_wrap=not console.is_terminal)
+    console.print(Text(harmless(line), style=style), soft_wrap=not console.is_terminal)
+
+
+def heading(title: str) -> None:
+    """A line with the name of what follows."""
+    out().print(Rule(Text(harmless(title), style="bold"), align="left", style="dim"))
+
+
+def quote(said: str, *, by: str = "", style: str = "") -> None:
+    """What somebody said, indented: wrapped between words on a terminal, otherwise in its own lines."""
+    console, text = out(), Text.assemble((harmless(by), "bold"), (harmless(said), style))
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, 2)))
+    else:
+        console.print(Text(textwrap.indent(text.plain, "  ")), soft_wrap=True)
 
 
 def short(name: str) -> str:

@@ -93,7 +93,7 @@ def import_(
         print_json(report)
     else:
         for name, count in report.added.items():
-            out().print(f"{name}: {plural(count, 'message')} added", markup=False)
+            say(f"{name}: {plural(count, 'message')} added", where=out())
     if report.refused:
         raise typer.Exit(EXIT_PROBLEMS)
 

@@ -26,7 +26,7 @@ COLOURS = {
 dark."""
 SPARE_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c9f2f", "#8a8a8a")
 
-_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """What controls a terminal or reverses a text: escape sequences, direction marks, halves of surrogate pairs."""
 _SPACES = re.compile(r"\s+")
 

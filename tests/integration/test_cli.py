@@ -26,6 +26,8 @@ COMMANDS = (
     "forget", "status", "setup", "page", "serve", "policy", "encrypt", "rotate-key",
 )  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
+CONTROLS = "\x1b\x07\x9b\N{RIGHT-TO-LEFT OVERRIDE}"
+"""What a terminal obeys."""
 
 
 def called(*arguments: str) -> Result:
@@ -260,6 +262,28 @@ def test_what_goes_to_a_file_or_a_pipe_has_no_colours_and_no_progress(tmp_path: 
     assert (done.returncode, done.stderr) == (0, "")
     assert "60 messages" in done.stdout
     assert "\x1b" not in done.stdout
+
+
+def test_what_was_said_controls_no_terminal_and_keeps_its_lines_in_a_pipe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = f"The pump of {CONTROLS} hall 4 was checked, and its valve has to be replaced before the winter comes."
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps([{"id": f"s{CONTROLS}", "messages": [{"role": "user", "content": said}]}]), "utf-8")
+    db = str(tmp_path / "memory.db")
+    shown = [called("import", db, str(path), "--no-embeddings")]
+    with open_memory(db) as memory:
+        (entry,) = memory.session(f"s{CONTROLS}").entries()
+    shown += [
+        called("inspect", db, "s", entry.id),
+        called("ask", db, "s", "pump", "--no-embeddings"),
+        called("ask", db, "s", "pump", "--no-embeddings", "--view", "default"),
+    ]
+    assert not set(CONTROLS) & {*"".join(one.output for one in shown)}
+    for one in shown[1:]:
+        assert "hall 4 was checked, and its valve has to be replaced before the winter comes.\n" in one.stdout
+    capsys.readouterr()
+    assert not set(CONTROLS) & {*failed(capsys, "inspect", str(tmp_path / f"no{CONTROLS}.db"))}
 
 
 def test_a_fact_is_corrected_by_the_id_that_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
