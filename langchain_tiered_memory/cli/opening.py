@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.cli.options import given_key
-from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, OlderSchemaError
 from langchain_tiered_memory.settings import PriceSettings, Settings, settings_from_environment
 
 if TYPE_CHECKING:
@@ -35,13 +35,21 @@ def open_memory(
 
     Raises:
         NotFoundError: if it must exist and there is no such file. (Opening would create an empty one.)
+        StorageError: if it must exist and the server's database holds no memory. (Opening would make its tables.)
         SettingsError: if the model cannot be used.
     """
-    if must_exist and where is not None and "://" not in where and not Path(where).is_file():
+    from langchain_tiered_memory.sql.urls import url_of  # noqa: PLC0415 - slow to import, as is the next
+
+    url = url_of(where)
+    is_server = url.get_backend_name() != "sqlite"
+    if must_exist and where is not None and not is_server and not Path(url.database or "").is_file():
         msg = f"there is no database at {where}: create one with `tiered-memory replay --db {where}` or `import`"
         raise NotFoundError(msg)
-    from langchain_tiered_memory.memory import TieredMemory  # noqa: PLC0415 - slow to import
+    from langchain_tiered_memory.memory import TieredMemory  # noqa: PLC0415 - as above
 
+    if must_exist and is_server:
+        with suppress(OlderSchemaError):  # which opening it to write upgrades
+            TieredMemory.open(where, embeddings=None, read_only=True).close()
     return TieredMemory.open(
         where,
         model=model,

@@ -185,7 +185,7 @@ class Database(forks.AtFork):
         with self.read() as connection:
             missing = missing_steps(connection)
         if missing == len(STEPS) and self.read_only:
-            msg = f"{self.label} holds no memory yet: open it without read_only to make one"
+            msg = f"{self.label} holds no memory yet: opening it to write, or `tiered-memory import`, makes one"
             raise StorageError(msg)
         if missing and self.read_only:
             msg = (

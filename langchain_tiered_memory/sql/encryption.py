@@ -67,7 +67,7 @@ class FileKey:
         if salt == _PLAIN_BEGINNING:
             msg = (
                 f"{path} is not encrypted, and a key was given: make an encrypted copy with `tiered-memory encrypt`, "
-                "or open it without encryption_key"
+                "or open it without a key"
             )
             raise NotEncryptedError(msg)
         if not self._pages or salt != self._salt:

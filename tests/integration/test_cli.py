@@ -337,12 +337,24 @@ def test_errors_are_one_line_and_exit_code_two(tmp_path: Path, capsys: pytest.Ca
     foreign.write_text("this is no database at all, but long enough to look at " * 40, encoding="utf-8")
     capsys.readouterr()
     assert "there is no database" in failed(capsys, "verify", missing)
+    assert "there is no database" in failed(capsys, "verify", f"sqlite:///{missing}")
     assert not Path(missing).exists()
+    assert "`tiered-memory facts` lists them" in failed(capsys, "correct", db, "chat", "zzz", "The pump leaks.")
     assert "it has 'chat'" in failed(capsys, "ask", db, "nobody", "?", "--no-embeddings")
     assert "no summary" in failed(capsys, "inspect", db, "chat", "zzz")
     assert "broken.jsonl:2" in failed(capsys, "replay", str(broken), "--no-embeddings")
     assert "foreign.db" in failed(capsys, "verify", str(foreign), "--no-embeddings")
     assert f"({tmp_path}/nowhere/x.html)" in failed(capsys, "page", db, "chat", "-o", str(tmp_path / "nowhere/x.html"))
+
+
+@pytest.mark.postgres
+def test_no_command_makes_its_tables_in_the_database_of_another_program(
+    postgres_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (["verify"], ["status"], ["doctor", "--no-embeddings"], ["forget", "--user", "u"]):
+        assert "holds no memory yet" in failed(capsys, command[0], postgres_url, *command[1:])
+    with open_memory(postgres_url):
+        assert called("verify", postgres_url, "--no-embeddings").exit_code == 0
 
 
 @pytest.mark.parametrize("command", [["tiered-memory"], [sys.executable, "-m", "langchain_tiered_memory"]])
