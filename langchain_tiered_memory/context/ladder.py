@@ -24,7 +24,6 @@ from langchain_tiered_memory.context.compaction.need import (
 from langchain_tiered_memory.context.layout import laid_out
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.packing import Packing
-from langchain_tiered_memory.context.view.call_folding import with_shorter_held
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files, with_more_parts
 from langchain_tiered_memory.context.view.plan import ViewPlan, begun_by_compaction, plan_view
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, is_whole, render_view
@@ -281,8 +280,7 @@ def _renewed(packing: Packing) -> RenderedView:
         packing.rendered.tail,
         is_shown=lambda entry: entry.seq >= plan.tail_from or entry.group in kept,
     )
-    rendered = with_shorter_held(packing.inputs, render_view(packing.inputs, plan))
-    rendered = with_file_work(packing.inputs, rendered)
+    rendered = with_file_work(packing.inputs, render_view(packing.inputs, plan))
     return with_files(packing.inputs, rendered)
 
 

@@ -94,10 +94,6 @@ class Numbers:
     """Summaries made anew fill so much, so that the next ones can be appended without changing the first bytes."""
     cover_levels_share: Annotated[float, Told("of its room", 0.1, 1, "chosen")] = 0.8
     """Summaries of the levels that a view of one's own shows; the rest names what they do not stand for."""
-    held_call_share: Annotated[float, Told("of the view", 0, 1, "chosen")] = 0.05
-    """A condensed message whose calls nothing answered yet, its arguments head and tail ..."""
-    held_call_tokens: Annotated[int, Told("tokens", 20, 1000, "chosen")] = 120
-    """... and what it takes in any view."""
 
     # How full a view is left, and when it is condensed.
     filled_share: Annotated[float, Told("of the view", 0, 1, "fitted", "cost_curve")] = 0.85

@@ -1,20 +1,18 @@
 """Calls that take more room than a view has for them.
 
 A provider must be sent every call that may yet be answered. A message with more calls than fit shows some of them and
-names the others; one that was broken off, whose calls nothing answers, shows their arguments head and tail.
+names the others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
 
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.pieces import OVERHEAD_TOKENS, Piece, ours, shortened
-from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
+from langchain_tiered_memory.context.pieces import Piece, ours, shortened
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import CALL_TYPES, call_id_in, requested_calls
 from langchain_tiered_memory.messages.message_repairs import blocks_of, without_reasoning
@@ -28,31 +26,9 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.messages.content_blocks import RequestedCall
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.types.records import Entry
-
-
-def with_shorter_held(inputs: Inputs, rendered: RenderedView) -> RenderedView:
-    """`rendered` with the kept messages that make calls cut to a small share of the room, arguments head and tail."""
-    plan = rendered.plan
-    most = max(round(NUMBERS.held_call_share * inputs.room), NUMBERS.held_call_tokens)
-    long = {
-        entry.seq: most - OVERHEAD_TOKENS
-        for entry in rendered.tail
-        if entry.calls and entry.group in plan.kept and entry.seq < plan.tail_from and entry.tokens > most
-        if entry.group != plan.since and entry.group < inputs.required.guard and not _is_answered(rendered, entry.group)
-    }
-    if not long:
-        return rendered
-    masked = tuple(sorted((dict(plan.masked) | long).items()))
-    return seen_with(inputs, replace(plan, masked=masked), rendered.tail)
-
-
-def _is_answered(rendered: RenderedView, group: int) -> bool:
-    """Whether a result of it stands among the recent messages: then the model is at work on it."""
-    return any(entry.group == group and entry.seq >= rendered.plan.tail_from for entry in rendered.tail)
 
 
 _NAMED_TOOLS = 4
