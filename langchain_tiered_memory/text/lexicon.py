@@ -122,7 +122,7 @@ FAILURE = re.compile(
     r"|panic|fatal)"
 )
 NEXT_STEP = re.compile(
-    r"(?:(?:now|first|next|then|also|so|ok(?:ay)?|good|great|perfect)[,.!]? ){0,3}let me (?!know\b)"
+    r"(?:(?:\w{1,12}[,.!]|now|first|next|then|also|so|ok(?:ay)?) ){0,3}let me (?!know\b)"
     r"|now,? i(?:['\u2019]ll| will| need to)\b"
 )
 """How whoever works says what comes next."""

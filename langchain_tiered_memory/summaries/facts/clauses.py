@@ -257,7 +257,9 @@ def statement(clause: str, entry: Entry) -> Clause:
 def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) -> Clause | None:
     """What `clause` states, of `about` (what was spoken of before) where it names no subject of its own."""
     words = clause.count(" ") + 1
-    if supposes(clause) or (entry.calls and (cues.NEXT_STEP.match(low := cues.lowered(clause)) or _INTENDS.match(low))):
+    low = cues.lowered(clause)
+    announces = entry.role == "assistant" and (cues.NEXT_STEP.match(low) or (entry.calls and _INTENDS.match(low)))
+    if supposes(clause) or announces:
         return None  # the calls behind what is said to come tell what was done
     stated = statement(clause, entry)
     if (

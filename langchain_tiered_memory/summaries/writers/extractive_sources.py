@@ -134,7 +134,7 @@ _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on 
 _WANTED_WEIGHT, _ANSWERED_WEIGHT = 1.2, 1.5  # of a summary's statements
 _DEFINITION = re.compile(
     r"^[ \t]*+(?:export |public |async |static ){0,4}"
-    r"(?:(?:def|class|func|function|fn|interface|type|struct|enum|const) ++\(?[\w.]"
+    r"(?:(?:def|class|func|function|fn|interface|type|struct|enum|export const) ++\(?[\w.]"
     r"|(?:CREATE TABLE|create table) ++[\w.]).*",
     re.MULTILINE,
 )

@@ -102,6 +102,12 @@ def test_code_that_is_pasted_states_nothing() -> None:
     assert not any("request.json" in one.text for one in found)
 
 
+def test_what_an_assistant_is_about_to_do_is_no_statement() -> None:
+    told = "The harbour ferry sails on port 8123."
+    for said_first in ("Wait, let me test the theory of Bram Okafor.", "Hmm, let me read src/ferry.py in full."):
+        assert said(read_facts([entry(2, f"{said_first} {told}", role="assistant")])) == [told]
+
+
 def test_what_an_assistant_writes_with_its_tools_is_no_statement() -> None:
     code = (
         'Write(\npath="src/a.ts"\ncontent:\n// Session A runs on port 8123 for the ferry.\nexport const port = 8123\n)'

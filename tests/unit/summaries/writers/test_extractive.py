@@ -168,8 +168,11 @@ def test_near_duplicates_are_told_once() -> None:
 
 def test_code_is_kept_by_what_it_defines() -> None:
     stub = "def retry(times: int) -> None:\n    pass\n"
-    text = f"Here it is:\n```python\nimport os\n\n{stub}\n{stub}```\nDone."
-    assert condensed(job([source(0, text), *chat()[:3]])).text.count("def retry(times: int) -> None") == 1
+    value = "const made = new Retry(\n  3,\n);\n"
+    text = f"Here it is:\n```python\nimport os\n\n{stub}\n{value}\n{stub}```\nDone."
+    told = condensed(job([source(0, text), *chat()[:3]])).text
+    assert told.count("def retry(times: int) -> None") == 1
+    assert "const made" not in told
 
 
 def test_messages_without_text_are_counted() -> None:
