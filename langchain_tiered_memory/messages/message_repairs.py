@@ -234,9 +234,12 @@ def with_valid_calls(message: AIMessage, taken: set[str]) -> tuple[AIMessage, di
         "content": [_renamed_block(block, renamed) for block in message.content]
         if isinstance(message.content, list)
         else message.content,
-        # Integrations fall back to the raw calls in here, which still have the old ids.
+        # Integrations fall back to the raw calls in here, which still have the old ids. Gemini's signatures stand under
+        # them too.
         "additional_kwargs": {
-            key: value for key, value in message.additional_kwargs.items() if key not in {"tool_calls", "function_call"}
+            key: {renamed.get(one, one): kept for one, kept in value.items()} if isinstance(value, dict) else value
+            for key, value in message.additional_kwargs.items()
+            if key not in {"tool_calls", "function_call"}
         },
     }
     if not calls and isinstance(legacy, Mapping):  # beside tool calls it only repeats one of them

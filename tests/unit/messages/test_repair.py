@@ -145,14 +145,18 @@ def test_a_call_id_used_again_gets_another_with_its_own_result() -> None:
     assert first.tool_call_id == "a" != second.tool_call_id
 
 
-def test_renaming_a_call_reaches_its_content_block() -> None:
+def test_renaming_a_call_reaches_its_content_block_and_its_signature() -> None:
     block = {"type": "tool_use", "id": "a|b", "name": "search", "input": {}}
-    call = AIMessage([block], tool_calls=[{"name": "search", "args": {}, "id": "a|b"}])
+    signatures = {"__gemini_function_call_thought_signatures__": {"a|b": "c2ln"}}
+    calls = [{"name": "search", "args": {}, "id": "a|b"}]
+    call = AIMessage([block], tool_calls=calls, additional_kwargs=signatures)
     made = valid(HumanMessage("go"), call, result("a|b"))
     renamed = made.messages[1]
     assert isinstance(renamed, AIMessage)
     assert isinstance(renamed.content[0], dict)
     assert renamed.content[0]["id"] == renamed.tool_calls[0]["id"] != "a|b"
+    kept = renamed.additional_kwargs["__gemini_function_call_thought_signatures__"]
+    assert kept == {renamed.tool_calls[0]["id"]: "c2ln"}
     assert block["id"] == "a|b"
 
 
