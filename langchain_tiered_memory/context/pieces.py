@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from langchain_tiered_memory.messages.content_blocks import with_described_media
+from langchain_tiered_memory.messages.content_blocks import with_told_blocks
 from langchain_tiered_memory.messages.message_repairs import without_reasoning
 from langchain_tiered_memory.messages.showing import message_or_stand_in, pointer_to, with_shorter_calls
 from langchain_tiered_memory.text.truncation import shorten_message
@@ -80,8 +80,8 @@ def shortened(
 
     Where who reads it has a tool that `expands`, the line says how to get at it.
 
-    Media that there is no room for are described in a line, arguments of calls shortened. Reasoning, of which nobody
-    takes a part, leaves before the words do.
+    Media that there is no room for are described in a line, blocks with words that cannot be cut become texts, and
+    arguments of calls are shortened. Reasoning, of which nobody takes a part, leaves before the words do.
     """
     if entry.tokens <= max_tokens:
         return shown(entry, part=part)
@@ -97,7 +97,7 @@ def shortened(
         message = with_shorter_calls(message, excess_tokens=excess, count=count, pointer=pointer)
     if framing(message) > max_tokens:
         message = without_reasoning(message)
-    message = with_described_media(message, fits=lambda one: framing(one) <= max_tokens)
+    message = with_told_blocks(message, fits=lambda one: framing(one) <= max_tokens)
     room = max(0, max_tokens - framing(message))
     cut = shorten_message(message, max_tokens=room, count=count, pointer=pointer)
     return Piece(

@@ -240,6 +240,8 @@ def _block_parts(block: Mapping[Any, Any], depth: int) -> Iterator[Part]:
             yield Part(kind="call", text=f"{call.name} {call.raw or compact_json(call.args)}")
     elif (compaction := compaction_in(block)) is not None:
         yield _compaction_part(compaction)
+    elif (words := _words_within(block)) is not None:
+        yield from parts_of(words, depth=depth + 1)
     elif isinstance(block.get("text"), str):  # `text`, `text-plain`, Bedrock's untyped blocks
         joined = bool(block.get("citations") or block.get("annotations"))
         yield Part(kind="text", text=block["text"], joined=joined)
@@ -250,8 +252,6 @@ def _block_parts(block: Mapping[Any, Any], depth: int) -> Iterator[Part]:
     elif kind is None and (untyped := _UNTYPED_MEDIA.keys() & block.keys()):
         name = min(untyped)
         yield _media_part({**block, **_source(block[name])}, _UNTYPED_MEDIA[name])
-    elif kind in {"tool_result", "search_result"} and isinstance(block.get("content"), str | list):
-        yield from parts_of(block["content"], depth=depth + 1)
     else:
         shown = block.get("value") if kind == "non_standard" else block
         yield Part(kind="other", text=elided(compact_json(shown)))
@@ -327,6 +327,19 @@ def _media_part(block: Mapping[Any, Any], kind: PartKind) -> Part:
     return Part(kind=kind, text=f"[{kind}: {', '.join(shown) or 'no details'}]", low_detail=low)
 
 
+def _words_within(block: Mapping[Any, Any]) -> str | list[Any] | None:
+    """What a result says, or a document whose words stand in it, as Anthropic and Bedrock take them; else `None`."""
+    words: object = None
+    if block.get("type") in {"tool_result", "search_result"}:
+        words = block.get("content")
+    else:
+        holder = block.get("document", block)
+        source = holder.get("source") if isinstance(holder, Mapping) else None
+        if isinstance(source, Mapping):
+            words = source.get("data") if source.get("type") == "text" else source.get("content") or source.get("text")
+    return words if isinstance(words, str | list) else None
+
+
 def _size(data: object) -> str:
     if isinstance(data, bytes | bytearray):
         octets = len(data)
@@ -385,21 +398,37 @@ def _converted(tool: Any) -> str:  # noqa: ANN401 - whatever LangChain takes for
     return compact_json(schema.get("function", schema))
 
 
-def with_described_media(message: BaseMessage, *, fits: Callable[[BaseMessage], bool]) -> BaseMessage:
-    """`message` with a line in the place of as many of its media as it takes to fit, from the first one on.
+def with_told_blocks(message: BaseMessage, *, fits: Callable[[BaseMessage], bool]) -> BaseMessage:
+    """`message` with text in the place of as many of its blocks as it takes to fit, from the first one on.
 
-    A message whose media are all described and that still does not fit is given back so.
+    Media become a line; what a search result, a document or JSON says becomes a text, which can be cut. Calls of a
+    provider's own tools and their results become texts together, for the provider refuses one without the other. A
+    message that still does not fit is given back so.
     """
     content = message.content
     if not isinstance(content, list):
         return message
     blocks: list[str | dict[Any, Any]] = list(content)
-    described = message
+    told = message
     for at, block in enumerate(content):
-        if fits(described):
+        if fits(told):
             break
-        parts = list(parts_of(block))
-        if any(part.kind in MEDIA for part in parts):
-            blocks[at] = {"type": "text", "text": " ".join(part.text for part in parts)}
-            described = message.model_copy(update={"content": list(blocks)})
-    return described
+        if not _can_be_told(block) or blocks[at] is not block:
+            continue
+        together = [place for place, one in enumerate(content) if _is_of_server_tool(one)]
+        for place in together if at in together else [at]:
+            blocks[place] = {"type": "text", "text": "\n".join(part.text for part in parts_of(content[place]))}
+        told = message.model_copy(update={"content": list(blocks)})
+    return told
+
+
+def _can_be_told(block: object) -> bool:
+    """Whether a text can stand for a block: it is none yet, and neither a call, nor reasoning, nor a compaction."""
+    kept = CALL_TYPES | REASONING_TYPES | {"text", "text-plain"}
+    is_kept = not isinstance(block, Mapping) or block.get("type") in kept or compaction_in(block) is not None
+    return not is_kept and any(part.kind != "text" or part.text for part in parts_of(block))
+
+
+def _is_of_server_tool(block: object) -> bool:
+    kind = str(block.get("type")) if isinstance(block, Mapping) else ""
+    return kind in {"server_tool_use", "server_tool_call", "mcp_tool_use"} or kind.endswith("tool_result")

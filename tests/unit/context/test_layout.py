@@ -1,6 +1,9 @@
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.context.layout import recall_position
 from langchain_tiered_memory.context.pieces import MARK, Piece, ours, shortened, system_message
@@ -20,7 +23,7 @@ def entry(text: str) -> Entry:
     return entry_of(HumanMessage(text, id="m1"))
 
 
-def entry_of(message: HumanMessage) -> Entry:
+def entry_of(message: BaseMessage) -> Entry:
     return Entry(
         seq=1,
         id="m1",
@@ -125,3 +128,35 @@ def test_media_without_room_are_described_from_the_first_on() -> None:
     assert kinds == [["text", "image", "image"], ["text", "text", "image"], ["text", "text", "text"]]
     assert all("What is on these?" in str(piece.message.content) for piece in (both, one, none))
     assert [piece.tokens <= most for piece, most in ((both, 2600), (one, 1500), (none, 120))] == [True] * 3
+
+
+_LONG = "The shed costs 900 euros. " * 400
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "search_result", "source": "u", "title": "t", "content": [{"type": "text", "text": _LONG}]},
+        {"type": "json", "json": {"found": _LONG}},
+        {"type": "file", "source_type": "text", "text": _LONG, "mime_type": "text/plain"},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": _LONG}},
+    ],
+    ids=lambda block: block["type"],
+)
+def test_what_stands_in_a_block_that_cannot_be_cut_becomes_a_text_that_can(block: dict[str, Any]) -> None:
+    entry = entry_of(ToolMessage([block], tool_call_id="c", id="found"))
+    cut = shortened(entry, max_tokens=300, counter=COUNTER)
+    assert 200 < cut.tokens <= 300
+    assert "The shed costs 900 euros." in cut.message.text
+    assert shortened(entry, max_tokens=entry.tokens, counter=COUNTER).message.content == [block]
+
+
+def test_a_providers_own_call_and_its_result_become_texts_together() -> None:
+    said = {"type": "text", "text": "It is 900."}
+    call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "shed"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"title": _LONG}]}
+    cut = shortened(entry_of(AIMessage([call, found, said], id="a")), max_tokens=300, counter=COUNTER)
+    assert cut.tokens <= 300
+    kinds = [one["type"] for one in cut.message.content if isinstance(one, dict)]
+    assert set(kinds) == {"text"}
+    assert cut.message.content[-1] == said

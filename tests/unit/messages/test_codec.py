@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import coerce, decode, encode
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from tests.strategies import messages, rich_values
 
 
@@ -304,6 +305,25 @@ def test_media_are_described_and_never_spelled_out() -> None:
     assert lines[5].startswith("[file: a.pdf, ")
     assert lines[6] == "[audio: mp3, 3 kB]"
     assert lines[7] == '{"type":"my_widget","blob":"<4,000 characters>"}'
+
+
+_WORDS = "The shed costs 900."
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": _WORDS}},
+        {"type": "document", "source": {"type": "content", "content": _WORDS}},
+        {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": _WORDS}]}},
+        {"document": {"format": "txt", "name": "shed", "source": {"text": _WORDS}}},
+        {"document": {"format": "txt", "name": "shed", "source": {"content": [{"text": _WORDS}]}}},
+    ],
+    ids=repr,
+)
+def test_a_document_says_the_words_that_stand_in_it(block: dict[str, Any]) -> None:
+    assert text_of(HumanMessage([block])) == _WORDS
+    assert EstimatingCounter().count_message(HumanMessage([block])) < 50
 
 
 def test_calls_read_like_calls() -> None:
