@@ -14,6 +14,7 @@ from collections import Counter
 from fnmatch import translate
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from unicodedata import normalize
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.message_text import role_of, text_of
@@ -387,7 +388,9 @@ def _working_folder(absolute: Collection[str], relative: Iterable[str]) -> str |
 
 @lru_cache(maxsize=4096)
 def _plain(path: str) -> str:
-    return posixpath.normpath(path.replace("\\", "/"))
+    """One spelling of a path: systems that write it in another take either."""
+    plain = posixpath.normpath(normalize("NFC", path).replace("\\", "/"))
+    return plain[:1].lower() + plain[1:] if plain[1:2] == ":" else plain
 
 
 def _is_absolute(path: str) -> bool:

@@ -17,11 +17,11 @@ import math
 import posixpath
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.messages.file_accesses import ANY_FILE, is_at, may_be_same
+from langchain_tiered_memory.messages.file_accesses import ANY_FILE, is_at, may_be_same, same_names
 from langchain_tiered_memory.messages.file_texts import Change, Reading, Unsaid
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.readings import read_once
@@ -125,6 +125,7 @@ def file_parts(
 
     `texts` are what calls wrote and read, oldest first; `doing` are the words of the latest messages.
     """
+    texts = _under_one_name(texts)
     fragments = list(_newest_versions(texts))
     touched: dict[str, int] = {}
     for one in texts:
@@ -162,6 +163,18 @@ def file_parts(
     while (parts := _rendered(fragments, taken, count)) and count(parts) > room:
         taken.pop()
     return parts
+
+
+def _under_one_name(texts: Sequence[FileText]) -> list[FileText]:
+    """The same texts, all of one file under its longest name: what an agent writes under one changes what it read."""
+    paths = sorted({one.text.path for one in texts} - {ANY_FILE})
+    names, longest = same_names(paths), dict[str, str]()
+    for path in paths:
+        longest[names[path]] = max(longest.get(names[path], ""), path, key=len)
+    meant = {path: longest[name] for path, name in names.items() if longest[name] != path}
+    if not meant:
+        return list(texts)
+    return [replace(one, text=replace(one.text, path=meant.get(one.text.path, one.text.path))) for one in texts]
 
 
 def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:

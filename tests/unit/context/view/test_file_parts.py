@@ -47,6 +47,22 @@ def test_a_part_stands_as_it_is_after_later_changes() -> None:
     assert parts.count("changed twice") == 1
 
 
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("/srv/port/src/crane.py", "src/crane.py"),
+        ("src/crane.py", "/srv/port/src/crane.py"),
+        ("C:\\port\\crane.py", "c:/port/crane.py"),
+        ("/srv/port/gr\u00fce.py", "/srv/port/gru\u0308e.py"),
+    ],
+)
+def test_a_change_under_another_name_of_the_file_changes_what_was_read(first: str, then: str) -> None:
+    texts = [read(2, LINES, path=first), wrote(3, "changed once", old=LINES[4], path=then, age=100)]
+    parts = file_parts(texts, room=2000, count=words)
+    assert f"{LINES[3]}\nchanged once\n{LINES[5]}" in parts
+    assert LINES[4] not in parts
+
+
 def test_lines_around_what_was_written_go_before_others_of_the_same_reading() -> None:
     parts = file_parts([read(2, LINES), wrote(3, "the new line 30", old=LINES[30])], room=240, count=words)
     assert LINES[29] in parts
