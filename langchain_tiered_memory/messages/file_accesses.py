@@ -276,7 +276,7 @@ def _commands(call: RequestedCall) -> Iterator[str]:
 
 def changes_midway(call: RequestedCall) -> bool:
     """Whether a command changes a file and another comes behind it: where the last one fails, the file is changed."""
-    lines = (list(_simple_commands(command))[:-1] for command in _commands(call))
+    lines = (list(simple_commands(command))[:-1] for command in _commands(call))
     return any(operation == "write" for commands in lines for _, operation, _ in _uses_of(commands))
 
 
@@ -402,8 +402,8 @@ def _ends_in(path: str, end: str) -> bool:
 
 
 _PUNCTUATION = "();<>|&\n"
-_HEREDOC = re.compile(
-    r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?P<rest>[^\n]*)\n.*?(?:^[ \t]*(?P=end)[ \t]*$|\Z)",
+HEREDOC = re.compile(
+    r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?P<rest>[^\n]*)\n(?P<body>.*?)(?:^[ \t]*(?P=end)[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,200}=")
@@ -478,7 +478,7 @@ def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
     `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it. A
     script that writes may have changed each file that it names.
     """
-    commands = list(_simple_commands(command))
+    commands = list(simple_commands(command))
     if any(_changes_any(words) for words in commands):
         yield ANY_FILE, "edited"
     if any(_PROGRAM.match(words[0].rsplit("/", 1)[-1]) for words in commands) and _WRITES.search(command):
@@ -513,7 +513,7 @@ def _edits_unnamed(words: Sequence[str]) -> bool:
 
 def _uses_in(command: str) -> Iterator[_Use]:
     """The files that a command line names, by their paths."""
-    return _uses_of(_simple_commands(command))
+    return _uses_of(simple_commands(command))
 
 
 def _uses_of(commands: Iterable[list[str]]) -> Iterator[_Use]:
@@ -530,18 +530,18 @@ def _uses_of(commands: Iterable[list[str]]) -> Iterator[_Use]:
 
 def only_reads(command: str) -> bool:
     """Whether each command of a line reads files that it names, or goes to a folder, and nothing else is done."""
-    commands = list(_simple_commands(command))
+    commands = list(simple_commands(command))
     return bool(commands) and all(
         words[0] == "cd" or ((done := list(_named_by(words))) and all(operation == "read" for _, operation, _ in done))
         for words in commands
     )
 
 
-def _simple_commands(command: str) -> Iterator[list[str]]:
+def simple_commands(command: str) -> Iterator[list[str]]:
     """The words of each simple command; a redirection stands in them as `>` or `<` before its file."""
     if len(command) > READ_CHARS:
         return
-    plain = _BACKSLASH.sub("/", _HEREDOC.sub(r"\g<rest>\n", command))
+    plain = _BACKSLASH.sub("/", HEREDOC.sub(r"\g<rest>\n", command))
     lexer = shlex.shlex(plain, posix=True, punctuation_chars=_PUNCTUATION)
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.content_blocks import texts_in
 from langchain_tiered_memory.messages.file_accesses import (
+    HEREDOC,
     done_whole,
     fates_of_call,
     folded,
     names_shell,
     patched_paths,
     plain_path,
+    simple_commands,
     touches_of_call,
 )
 from langchain_tiered_memory.messages.message_text import text_of
@@ -54,7 +56,9 @@ _HUNK = re.compile(r"^@@[^\n]*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: [^\n]*$|^diff --git [^\n]*$|^--- [^\n]*$", re.MULTILINE)
 _PATCH_NOTES = ("*** ", "+++ ", "--- ", "index ", "diff ", "\\ ")
 _PATCHES = ("*** Begin Patch", "*** Update File", "*** Add File", "\n@@ ", "\n+++ ")
-_HEREDOC = re.compile(r"<<-?[ \t]{0,4}['\"]?(\w{1,40})['\"]?[^\n]{0,400}\n")
+_LINE_END = re.compile(r"[;&\n]")
+_EXPANDED = re.compile(r"[$`\\]")
+"""Of a here-document whose end is not quoted, for what the shell puts something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,10 +179,18 @@ def _patched(body: str, paths: list[str]) -> Iterator[Change]:
 
 def _here_documents(command: str, path: str, written: int) -> Iterator[Change]:
     """The here-document that a shell command writes into its one file."""
-    begins = _HEREDOC.search(command)
-    if begins is None or written != 1:
+    found = HEREDOC.search(command)
+    if found is None or written != 1:
         return
-    end = command.find(f"\n{begins[1]}", begins.end() - 1)
-    body = command[begins.end() : end if end >= 0 else len(command)]
-    if len(body) >= _LEAST_CHARS:
-        yield Change(path=path, old="", new=body, whole=">>" not in command[: begins.start()])
+    line = _LINE_END.split(command[: found.start()])[-1] + _LINE_END.split(found["rest"])[0]
+    takers = list(simple_commands(line))
+    body = found["body"].removesuffix("\n")
+    is_as_said = found["quote"] or not _EXPANDED.search(body)
+    if len(body) >= _LEAST_CHARS and is_as_said and all(_only_writes(words) for words in takers):
+        is_added = any(word in {">>", "-a"} for words in takers for word in words)
+        yield Change(path=path, old="", new=body, whole=not is_added)
+
+
+def _only_writes(words: Sequence[str]) -> bool:
+    """Whether a command writes what it is given, and nothing else, as `cat > a.py` and `tee a.py` do."""
+    return words[0] == "tee" or (words[0] == "cat" and words[1:2] in ([], [">"], [">>"]))

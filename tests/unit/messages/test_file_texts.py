@@ -108,6 +108,29 @@ def test_a_here_document_is_the_whole_of_its_file_unless_it_is_appended() -> Non
 
 
 @pytest.mark.parametrize(
+    ("begins", "whole"),
+    [
+        ("cat > a.py <<'END'", True),
+        ("cd port && cat > a.py <<'END' && python a.py", True),
+        ('cat <<"END" | sudo tee a.py > /dev/null', True),
+        ("cat <<'END' >> a.py", False),
+        ("cat <<'END' | tee -a a.py", False),
+        ("cat > a.py <<END", None),
+        ("python - <<'END' > a.py", None),
+        ("cat head.py - > a.py <<'END'", None),
+        ("git commit -F - <<'END' 2> a.py", None),
+    ],
+)
+def test_a_here_document_is_text_of_a_file_where_it_comes_there_as_it_is(begins: str, *, whole: bool | None) -> None:
+    body = "load = '$HOME/of/the/crane'\nENDS = print(load)"
+    asked = call("bash", command=f"{begins}\n{body}\nEND\necho done")
+    path = "port/a.py" if begins.startswith("cd") else "a.py"
+    changes = () if whole is None else (Change(path=path, old="", new=body, whole=whole),)
+    assert changes_of(asked, SETTINGS) == changes
+    assert bool(unsaid_of(asked, changes, SETTINGS)) == (whole is None)
+
+
+@pytest.mark.parametrize(
     "asked",
     [call("Read", file_path="a.py"), call("bash", command="cat a.py"), call("weather", city="a long name of a city")],
     ids=lambda asked: asked.name,
