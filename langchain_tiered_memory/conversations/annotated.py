@@ -26,7 +26,7 @@ from langchain_tiered_memory.messages.message_text import text_of
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -46,7 +46,7 @@ def annotated_conversation(document: Located, *, name: str) -> Conversation:
     )
     if not turns:
         fail(document.place, "the conversation has no turns")
-    known = _unique_ids((turn.id for turn in turns), document.place)
+    known = _unique_ids(turns, document.place)
     sittings = tuple(
         Sitting(id=str(session.get("id") or number), date=_text_or_none(session.get("date")), at=start)
         for number, (session, start) in enumerate(zip(sessions, starts, strict=True))
@@ -60,12 +60,13 @@ def annotated_conversation(document: Located, *, name: str) -> Conversation:
     )
 
 
-def _unique_ids(ids: Iterable[str], place: str) -> frozenset[str]:
-    counts = Counter(ids)
-    for turn_id, count in counts.items():
+def _unique_ids(turns: Sequence[Turn], place: str) -> frozenset[str]:
+    """The ids of the turns, each of one turn of a track."""
+    counts = Counter((turn.id, turn.track) for turn in turns)
+    for (turn_id, _), count in counts.items():
         if count > 1:
             fail(place, f"the id {turn_id!r} stands for two turns")
-    return frozenset(counts)
+    return frozenset(turn.id for turn in turns)
 
 
 def _question_of(row: Located, number: int, known: frozenset[str]) -> Question:
@@ -102,19 +103,27 @@ def _text_or_none(value: object) -> str | None:
 
 
 def listed_conversation(
-    rows: list[Located], *, name: str, questions: Located | None = None, title: str | None = None
+    rows: list[Located],
+    *,
+    name: str,
+    questions: Located | None = None,
+    title: str | None = None,
+    keeps_times: bool = False,
 ) -> Conversation:
-    """The conversation of a list of messages. Pauses of half an hour separate its sittings."""
+    """The conversation of a list of messages. Pauses of half an hour separate its sittings.
+
+    With `keeps_times`, messages that all have a time keep it, whatever the times of others are.
+    """
     if not rows:
         fail(name, "the list of messages is empty")
     times = [_time_of(row, *_TIME_KEYS) for row in rows]
     numbers = split_by_pauses(times)
-    moments = place_in_time([None], [times])[0]
+    moments = times if keeps_times and all(times) else place_in_time([None], [times])[0]
     turns = tuple(
         _turn_said(row, index=index, at=moment, sitting=number)
         for index, (row, moment, number) in enumerate(zip(rows, moments, numbers, strict=True))
     )
-    known = _unique_ids((turn.id for turn in turns), name)
+    known = _unique_ids(turns, name)
     asked = questions.items() if questions else []
     return Conversation(
         id=name,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from langgraph.checkpoint.base import BaseCheckpointSaver
 
 _UNSEEN = ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap", "system_error")
 _TO_EVERYBODY = (None, "", "all", "user")
@@ -309,18 +310,25 @@ def _threads(path: Path, names: list[str]) -> Iterator[Conversation | Refused]:
         saver = SqliteSaver(connection)
         saver.is_setup = True  # it would make its tables
         for name in names:
-            held = saver.get_tuple({"configurable": {"thread_id": name}})
-            values = held.checkpoint.get("channel_values", {}) if held is not None else {}
-            messages = values.get("messages") if isinstance(values, dict) else None
-            yield attempted(name, _conversation, path, name, messages, held)
+            yield attempted(name, _thread, path, name, saver)
+
+
+def _thread(path: Path, name: str, saver: BaseCheckpointSaver[Any]) -> Conversation:
+    held = saver.get_tuple({"configurable": {"thread_id": name}})
+    values = held.checkpoint.get("channel_values", {}) if held is not None else {}
+    messages = values.get("messages") if isinstance(values, dict) else None
+    return _conversation(path, name, messages, held)
 
 
 def _histories(path: Path, names: list[str]) -> Iterator[Conversation | Refused]:
     with closing(_opened(path)) as connection:
         for name in names:
             query = "SELECT message FROM message_store WHERE session_id = ? ORDER BY id"
-            rows = [json.loads(text) for (text,) in connection.execute(query, (name,))]
-            yield attempted(name, _conversation, path, name, rows, None)
+            yield attempted(name, _history, path, name, [text for (text,) in connection.execute(query, (name,))])
+
+
+def _history(path: Path, name: str, texts: Sequence[str]) -> Conversation:
+    return _conversation(path, name, [json.loads(text) for text in texts], None)
 
 
 def _conversation(path: Path, name: str, messages: Any, held: Any) -> Conversation:  # noqa: ANN401 - LangGraph's own

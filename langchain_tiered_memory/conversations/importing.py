@@ -92,7 +92,7 @@ def add_conversation(
     Raises:
         InvalidInputError: if the memory refuses a message. Earlier batches remain.
     """
-    done, whole = 0, memory.session(session_id)
+    done = 0
     for (track, kind, task), run in groupby(conversation.turns, key=lambda turn: (turn.track, turn.kind, turn.task)):
         session = memory.session(session_id, track=track, title=conversation.title)
         turns = list(run)
@@ -103,7 +103,7 @@ def add_conversation(
             session.add_messages([turn.message for turn in batch], at=at, kind=kind, task=task)
             for turn in batch:
                 if turn.pinned:
-                    whole.pin(turn.id)
+                    session.pin(turn.id)
             done += len(batch)
             if progress is not None:
                 progress(Progress(step="messages", done=done, of=len(conversation.turns)))

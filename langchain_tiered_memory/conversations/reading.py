@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+from functools import partial
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,6 +32,8 @@ _BETWEEN = "[, \t\r\n"
 _ZIP = b"PK\x03\x04"
 _LARGEST_BYTES = 1 << 30
 """For a file that is read as text. A database may be larger."""
+_NOT_READ = (ValueError, RecursionError)
+"""Of JSON: what is none, numbers of thousands of digits, lists in lists without end."""
 SAMPLE_FILE = "seed-library.jsonl"
 
 
@@ -52,8 +55,8 @@ def read_conversation(path: Path) -> Conversation:
 def read_conversations(path: Path) -> tuple[Conversation, ...]:
     """Every conversation in the file at `path`. A conversation without an id gets the file's name.
 
-    Questions are read from the conversation itself, or from `NAME.questions.json` beside a file `NAME.jsonl`. What
-    cannot be read in an export or a database is left out; `open_conversations` names it.
+    Questions are read from the conversation itself, or from `NAME.questions.json` beside a file `NAME.jsonl`. Of
+    several conversations, those that cannot be read are left out; `open_conversations` names them.
 
     Raises:
         InvalidInputError: if the file cannot be read or has no conversation. The message says where.
@@ -91,7 +94,9 @@ def open_conversations(path: Path) -> tuple[int, Iterator[Conversation | Refused
     first = next(items, None)
     reader = export_reader(first.value) if first is not None and isinstance(first.value, dict) else None
     if reader is None:
-        found = _whole(path, _rows_of(path, text))
+        found = attempted(str(path), _whole, path, _rows_of(path, text))
+        if isinstance(found, Refused):
+            raise InvalidInputError(found.reason)
         return len(found), iter(found)
     number = 1 + sum(1 for _ in items)
     return number, (attempted(_title_of(one), reader, one) for one in _items(path, text))
@@ -102,7 +107,7 @@ def _title_of(document: Located) -> str:
     return str(next((one for one in named if one), document.place))
 
 
-def _whole(path: Path, rows: list[Located]) -> tuple[Conversation, ...]:
+def _whole(path: Path, rows: list[Located]) -> tuple[Conversation | Refused, ...]:
     first = rows[0].value
     if not isinstance(first, dict):
         fail(rows[0].place, f"expected an object, found {type(first).__name__}: {_ONE_OF}")
@@ -110,22 +115,26 @@ def _whole(path: Path, rows: list[Located]) -> tuple[Conversation, ...]:
         return tuple(conversations_of_runs(rows))
     if "sessions" in first or isinstance(first.get("messages"), list):
         reader = annotated_conversation if "sessions" in first else _with_messages
-        names = [path.stem] if len(rows) == 1 else [f"{path.stem}-{number}" for number in range(1, len(rows) + 1)]
-        return tuple(reader(row, name=name) for row, name in zip(rows, names, strict=True))
+        if len(rows) == 1:
+            return (reader(rows[0], name=path.stem),)
+        named = enumerate(rows, start=1)
+        return tuple(attempted(_title_of(row), reader, row, name=f"{path.stem}-{number}") for number, row in named)
     if "session" in first and "message" in first:
-        return tuple(_exported(rows))
+        return _exported(rows)
     beside = path.with_name(f"{path.stem}.questions.json")
     asked = Located(place=str(beside), value=_parsed(beside, _text_of(beside))) if beside.is_file() else None
     return (listed_conversation(rows, name=path.stem, questions=asked),)
 
 
-def _exported(rows: list[Located]) -> Iterator[Conversation]:
+def _exported(rows: list[Located]) -> tuple[Conversation | Refused, ...]:
     """The sessions of an export, whose lines may mix sessions in any order."""
     sessions: dict[str, list[Located]] = {}
     for row in rows:
         sessions.setdefault(row.text("session"), []).append(row)
-    for name, lines in sessions.items():
-        yield listed_conversation(lines, name=name)
+    read = partial(listed_conversation, keeps_times=True)
+    if len(sessions) == 1:
+        return tuple(read(lines, name=name) for name, lines in sessions.items())
+    return tuple(attempted(name, read, lines, name=name) for name, lines in sessions.items())
 
 
 def _with_messages(row: Located, *, name: str) -> Conversation:
@@ -149,12 +158,14 @@ def _parsed(path: Path, text: str, *, after: int = 0) -> Any:  # noqa: ANN401 - 
     """The JSON value of a file's text, which begins after that many lines."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except _NOT_READ as error:
         _refuse(path, error, after=after)
 
 
-def _refuse(path: Path, error: json.JSONDecodeError, *, after: int = 0) -> NoReturn:
-    fail(f"{path}:{after + error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
+def _refuse(path: Path, error: Exception, *, after: int = 0) -> NoReturn:
+    if isinstance(error, json.JSONDecodeError):
+        fail(f"{path}:{after + error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
+    fail(str(path), f"cannot be read as JSON: {error}")
 
 
 def _items(path: Path, text: str) -> Iterator[Located]:
@@ -168,7 +179,7 @@ def _items(path: Path, text: str) -> Iterator[Located]:
             return
         try:
             value, at = decoder.raw_decode(text, at)
-        except json.JSONDecodeError as error:
+        except _NOT_READ as error:
             if number:
                 _refuse(path, error)
             return
@@ -194,7 +205,7 @@ def _rows_of(path: Path, text: str) -> list[Located]:
 def _stands_alone(line: str) -> bool:
     try:
         return isinstance(json.loads(line), dict)
-    except json.JSONDecodeError:
+    except _NOT_READ:
         return False
 
 

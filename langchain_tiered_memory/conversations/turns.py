@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, messages_from_dict
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class Turn:
     """The message's text, and its tool calls as `name(arguments)`."""
     message: BaseMessage
     at: dt.datetime | None
-    """An aware time, never earlier than the turn before. `None` if the file has no times at all."""
+    """An aware time, never earlier than the turn before, except in our own export. `None` if the file has no times."""
     sitting: int
     """Index into the conversation's `sittings`."""
     track: str = "main"
@@ -101,8 +102,8 @@ class Refused:
     reason: str
 
 
-def attempted(name: str, read: Callable[P, Conversation], *args: P.args, **kwargs: P.kwargs) -> Conversation | Refused:
-    """The conversation that `read` returns, or the reason why it cannot be read."""
+def attempted(name: str, read: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T | Refused:
+    """What `read` returns, or the reason why it cannot be read."""
     try:
         return read(*args, **kwargs)
     except InvalidInputError as error:

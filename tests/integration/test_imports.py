@@ -12,14 +12,16 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from langchain_tiered_memory import TieredMemory, aimport_conversations, import_conversations
+from langchain_tiered_memory.conversations.importing import export_line
 from langchain_tiered_memory.conversations.reading import open_conversations
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
-from tests.memory_builders import open_memory
+from tests.memory_builders import entries_of, open_memory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_tiered_memory.reports import Progress
+    from langchain_tiered_memory.types.records import Entry
 
 NOW = 1_730_000_000.0
 PLAN = "[attachment: plan.pdf, application/pdf]"
@@ -174,6 +176,55 @@ def test_what_is_imported_twice_is_there_once(tmp_path: Path, made: Any) -> None
         assert import_conversations(memory, path).added == dict.fromkeys(first, 0)
 
 
+def test_an_export_comes_back_with_each_message_on_its_track_pinned_there_and_at_its_time(tmp_path: Path) -> None:
+    with open_memory() as memory:
+        session, scout = (memory.session("s", track=track) for track in ("main", "scout"))
+        session.add_messages([HumanMessage("hi", id="1"), HumanMessage("there", id="2")], at=NOW)
+        scout.add_messages([HumanMessage("hi", id="1")], at=NOW - 1e6)
+        session.add_messages([HumanMessage("again", id="3")], at=NOW - 50)
+        scout.pin("1")
+        before = [told(entry) for entry in entries_of(session)]
+        lines = [export_line("s", entry) for entry in entries_of(session)]
+    path = written(tmp_path / "export.jsonl", "\n".join(lines))
+    with open_memory() as memory:
+        assert import_conversations(memory, path).added == {"s": 4}
+        assert [told(entry) for entry in entries_of(memory.session("s"))] == before
+        assert import_conversations(memory, path).added == {"s": 0}
+
+
+def told(entry: Entry) -> tuple[Any, ...]:
+    return entry.id, entry.track, entry.text, entry.at, entry.pinned
+
+
+def broken_among(path: Path, kind: str) -> Path:
+    """A file with a conversation `good` between others that cannot be read."""
+    said = {"role": "user", "content": "hi"}
+    if kind == "histories":
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE message_store (id INTEGER PRIMARY KEY, session_id, message TEXT)")
+            rows = [("a", "{no"), ("b", None), ("good", json.dumps(message_to_dict(HumanMessage("hi"))))]
+            connection.executemany("INSERT INTO message_store (session_id, message) VALUES (?, ?)", rows)
+        connection.close()
+        return path
+    if kind == "export":
+        lines = [{"session": "a", "message": 5}, {"session": "good", "message": said}, {"session": "b", "message": {}}]
+        return written(path, "".join(json.dumps(row) + "\n" for row in lines))
+    turn = {"id": "1", "speaker": "user", "text": "hi"}
+    made: dict[str, Any] = {
+        "lists": [{"id": "a", "messages": []}, {"id": "good", "messages": [said]}, {"id": "b", "messages": [7]}],
+        "annotated": [{"id": "a", "sessions": []}, {"id": "good", "sessions": [{"turns": [turn]}]}, {"sessions": 1}],
+    }
+    return written(path, made[kind])
+
+
+@pytest.mark.parametrize("kind", ["histories", "export", "lists", "annotated"])
+def test_of_any_source_a_broken_conversation_does_not_stop_the_others(tmp_path: Path, kind: str) -> None:
+    with open_memory() as memory:
+        report = import_conversations(memory, broken_among(tmp_path / "file", kind))
+        assert report.added == {"good": 1}
+        assert len(report.refused) == 2
+
+
 async def test_a_broken_conversation_is_named_and_the_others_are_taken(tmp_path: Path) -> None:
     empty = {"title": "Nothing", "conversation_id": "x", "mapping": {}, "current_node": None}
     circle = {"title": "Round", "id": "y", "mapping": {"a": {"parent": "a", "children": [], "message": None}}}
@@ -199,6 +250,9 @@ async def test_a_broken_conversation_is_named_and_the_others_are_taken(tmp_path:
         (b'[{"users": 1}]', "a message needs `role`"),
         (b"", "the file is empty"),
         (b'[{"mapping": {}}, {]', "not JSON"),
+        (b"[" * 100_000, "cannot be read as JSON"),
+        (b'[{"role": "user", "content": "hi", "at": ' + b"9" * 5000 + b"}]", "cannot be read as JSON"),
+        (b'[{"run_type": "chain", "inputs": {}, "extra": "?"}]', "does not match its format"),
     ],
 )
 def test_what_is_no_conversation_is_refused_with_the_reason(tmp_path: Path, content: bytes, said: str) -> None:
