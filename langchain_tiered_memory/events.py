@@ -49,7 +49,7 @@ class EventName(StrEnum):
     REQUEST_NOT_KEPT = "request_not_kept", "the last request cannot be used to condense; the usual call will be made"
     NOTE_NOT_REPLACED = "note_not_replaced", "a summary would replace a note that it does not mention; the note stays"
     NEXT_WRITER = "next_writer", "another writer takes over a summary"
-    CIRCUIT_OPENED = "circuit_opened", "a writer failed repeatedly, and is not called for a while", _WARNING
+    CIRCUIT_OPENED = "circuit_opened", "a writer failed repeatedly or asks for a pause: it is left alone", _WARNING
     CIRCUIT_CLOSED = "circuit_closed", "a writer works again"
     EXTENSION_FAILED = "extension_failed", "a plugin, validator, hook or collector failed and was skipped", _WARNING
     SECTION_FAILED = (

@@ -38,7 +38,7 @@ _KEEP = re.compile(r"\[keep\][: \t]*", re.IGNORECASE)
 INSTEAD = re.compile(r"\[instead of ([^\[\]\n]{1,400})\][: \t]*", re.IGNORECASE)
 """Before a statement that stands in the place of others: as a model writes it, with their places in the list that it
 was shown; as it is stored, with their ids, and in earlier versions the numbers of their messages."""
-_NUMBER = re.compile(r"(?<![#\w])\d{1,12}\b")
+_NUMBER = re.compile(r"(?<!\w)(?!(?<=#)[0-9a-f]{8}\b)\d{1,12}\b")
 _ID_CHARS = 8
 _ID = re.compile(r"#([0-9a-f]{8})\b")
 _LEADING = re.compile(

@@ -439,6 +439,24 @@ def test_another_model_takes_over_a_call_for_several() -> None:
         assert not [one for one in summaries_of(session) if one.degraded]
 
 
+def test_messages_that_a_provider_refuses_to_read_hold_back_no_others() -> None:
+    clock, good = FrozenClock(), summarising_model()
+
+    def answer(messages: Sequence[BaseMessage]) -> Any:
+        assert callable(good.answers)
+        filtered = "of order 1003" in str(messages[-1].text)
+        return RuntimeError("400: filtered, modify your prompt") if filtered else good.answers(messages)
+
+    with lazy_memory(ScriptedModel(answers=answer), clock=clock) as memory:
+        session = memory.session("s")
+        talk(session, 40)
+        for _ in range(3):
+            clock.advance(60)
+            session.flush()
+        told_by_rules = [one for one in summaries_of(session)[:10] if one.by_rules]
+        assert [(one.degraded, "F-0003" in one.text) for one in told_by_rules] == [(True, True)]
+
+
 def test_a_model_that_stays_down_leaves_what_rules_wrote_marked_as_provisional_and_is_asked_again() -> None:
     clock = FrozenClock()
     mood = {"down": True}

@@ -129,7 +129,7 @@ def missing_sections(text: str, job: CondenseJob) -> float:
 
 def summary_text(answer: str) -> str:
     """The answer without inline thinking and without a code fence around the whole."""
-    text = _THINKING.sub("", answer)
+    text = _THINKING.sub("", answer.replace("\r\n", "\n"))
     wrapped = _WRAPPED.match(text)
     return (wrapped[1] if wrapped else text).strip()
 

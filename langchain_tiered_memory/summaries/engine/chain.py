@@ -36,8 +36,8 @@ _TWICE = 2
 LEAST_PARTS = 2
 """Of a call for several: a single summary is asked for alone, which tells more of its form."""
 _AT_A_LOSS = 3
-"""Answers to calls for several in a row of which nothing could be used: the model is asked for one at a time then,
-until it wrote as many."""
+"""Calls for several in a row that brought nothing that could be used, or failed, as where all of it takes too long: the
+model is asked for one at a time then, until it wrote as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class Chain:
     now: Callable[[], float]
     attempts: int
     _unusable: Counter[str] = field(default_factory=Counter, init=False)
-    """By model: its latest answers to calls for several of which nothing could be used."""
+    """By model: its latest calls for several that brought nothing."""
     _alone: Counter[str] = field(default_factory=Counter, init=False)
     """By model: how many summaries it has yet to write one at a time before it is asked for several again."""
 
@@ -322,12 +322,17 @@ class Chain:
                     allowed.well = any(answer.text for answer in answers)
             except CondensationError as error:
                 tried.note(error, plugin)
+                self._learn(plugin, parts, well=False)
                 continue
-            if len(parts) >= LEAST_PARTS:  # a single one tells nothing of calls for several
-                in_a_row = self._unusable[plugin.name] = 0 if allowed.well else self._unusable[plugin.name] + 1
-                self._alone[plugin.name] = in_a_row if in_a_row >= _AT_A_LOSS else 0
+            self._learn(plugin, parts, well=allowed.well)
             return answers, tried.lost
         raise tried.error() from tried.failure
+
+    def _learn(self, plugin: CondenserPlugin, parts: Sequence[Part], *, well: bool) -> None:
+        """Whether a model can be asked for several; a single one tells nothing of that."""
+        if len(parts) >= LEAST_PARTS:
+            in_a_row = self._unusable[plugin.name] = 0 if well else self._unusable[plugin.name] + 1
+            self._alone[plugin.name] = in_a_row if in_a_row >= _AT_A_LOSS else 0
 
 
 def _to_ask(candidates: Sequence[CondensationPlugin], part: Condensed | None) -> list[tuple[int, CondensationPlugin]]:
@@ -376,7 +381,7 @@ def _together(prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]) 
     if leader is None:
         return chosen
     for place, one in enumerate(prepared):
-        if one.leader is leader and all(under in chosen for under in below[place].values()):
+        if one.leader is leader and not one.job.is_alone and all(under in chosen for under in below[place].values()):
             chosen.append(place)
     return chosen
 

@@ -83,6 +83,7 @@ def review_of(runtime: Runtime, ref: SessionRef, jobs: Sequence[CondenseJob], *,
         kept=tuple(shown),
         target_tokens=round(words * _AIM * room / total / WORDS_PER_TOKEN),  # which tells as many words
         max_tokens=answer,
+        is_alone=False,
         refused="",
         correction="",
     )

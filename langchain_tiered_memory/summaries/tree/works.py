@@ -33,7 +33,7 @@ from langchain_tiered_memory.text.identifiers import kept_share
 from langchain_tiered_memory.text.similarity import near_duplicates
 from langchain_tiered_memory.transcript.outbox import deliver
 from langchain_tiered_memory.types.drafts import Written
-from langchain_tiered_memory.types.outcomes import OF_THE_ANSWER
+from langchain_tiered_memory.types.outcomes import OF_THE_ANSWER, FailureReason
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.messages.file_calls import FileCall
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.outcomes import FailureReason
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
     from langchain_tiered_memory.types.runs import FileOperation
 
@@ -185,7 +184,7 @@ def put_off(
     # A view wants it from a model, which failed as often as it may: what rules wrote stands in for it.
     degrades = summary.by_rules and is_attempt and summary.attempts >= runtime.settings.tree.attempts
     if error.retry_after_seconds is not None:
-        wait_seconds = max(error.retry_after_seconds, _LEAST_WAIT_SECONDS)
+        wait_seconds = min(max(error.retry_after_seconds, _LEAST_WAIT_SECONDS), _LONGEST_WAIT_SECONDS)
     runtime.store.tree.fail(
         summary,
         owner=runtime.worker,
@@ -316,6 +315,7 @@ def _job(
         message_count=summary.entry_count,
         temperature=runtime.settings.tree.temperature,
         attempt=summary.attempts,
+        is_alone=summary.reason in (FailureReason.MODEL_ERROR, FailureReason.TIMEOUT),
         remake=summary.state.finished,
         refused=summary.error or "" if summary.reason in OF_THE_ANSWER else "",
         correction=summary.verdict_note or "",

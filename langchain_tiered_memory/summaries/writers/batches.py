@@ -35,12 +35,15 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import ValidationSettings
     from langchain_tiered_memory.summaries.writers.model_calls import Answer
 
-_TAG, _PART_TAG = (
+_TAGS = tuple(
     re.compile(rf"<[ \t]{{0,4}}(/?)[ \t]{{0,4}}{name}(?![^\W\d_])([^<>\n]{{0,80}})>", re.IGNORECASE)
     for name in ("summary", "part")
 )
 """Around a summary, as it was asked for, and as the part of the prompt that it is of."""
-_LINE = re.compile(r"^[#*\[( \t]{0,8}(?:summary|part)[ \t]{0,4}(\d{1,4})[\])*: \t]{0,8}$", re.IGNORECASE | re.MULTILINE)
+_LINE = re.compile(
+    r"^[#*\[( \t]{0,8}(?:summary|part)()[ \t]{0,4}(\d{1,4})[\])*: \t]{0,8}$", re.IGNORECASE | re.MULTILINE
+)
+"""Above a summary, as in `## Part 3`."""
 _NUMBER = re.compile(r"\d{1,4}")
 ENDED = "cut off"
 """The fault of a part that is missing because the answer ended before it was whole."""
@@ -135,10 +138,10 @@ def text_alone(answer: Answer) -> tuple[str, bool]:
 
     It stands between its tags, else it is the whole answer. Of one that was cut off, what it ended in is none of it.
     """
-    found = _by_tags(answer.text, 1, cut_off=answer.cut_off).get(1)
+    found = _by_marks(answer.text, 1, _TAGS, cut_off=answer.cut_off).get(1)
     if found is not None:
         return _as_meant(found), True
-    text = _as_meant(_TAG.sub("", answer.text))
+    text = _as_meant(_TAGS[0].sub("", answer.text))
     if not answer.cut_off:
         return text, True
     whole, _, last = text.rpartition("\n")
@@ -155,16 +158,21 @@ def texts_by_number(answer: str, count: int, *, cut_off: bool = False) -> dict[i
 
     What a `cut_off` answer ended in is none of them.
     """
-    return _by_tags(answer, count, cut_off=cut_off) or _by_lines(answer, count, cut_off=cut_off)
+    return _by_marks(answer, count, (*_TAGS, _LINE), cut_off=cut_off)
 
 
-def _by_tags(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:
-    """Of an answer whose parts stand between tags; what stands within one decides no other.
+def _by_marks(answer: str, count: int, marks: Sequence[re.Pattern[str]], *, cut_off: bool) -> dict[int, str]:
+    """Of an answer whose parts stand between tags or under lines, by the first of `marks` that tells them apart."""
+    return next((found for mark in marks if (found := _parted(answer, count, mark, cut_off=cut_off))), {})
+
+
+def _parted(answer: str, count: int, mark: re.Pattern[str], *, cut_off: bool) -> dict[int, str]:
+    """Of an answer whose parts have such marks; what stands within one decides no other.
 
     A part may quote a tag. Where every tag is closed, what is nested is told by that. Else a number that is opened
     twice is nobody's, and so is the part before it.
     """
-    tags = list(_TAG.finditer(answer)) or list(_PART_TAG.finditer(answer))
+    tags = list(mark.finditer(answer))
     openings = [tag for tag in tags if not tag[1]]
     outer, closes = _outermost(tags), len(openings) < len(tags)
     if outer is not None:
@@ -222,16 +230,6 @@ def _number_of(tag: re.Match[str], place: int) -> int:
     """The part that an opening tag is for: its number, or its place where it has none."""
     number = _NUMBER.search(tag[2])
     return int(number[0]) if number is not None else place
-
-
-def _by_lines(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:
-    """Of an answer whose parts stand under lines such as `## Part 3`."""
-    lines = list(_LINE.finditer(answer))
-    ends = [*(line.start() for line in lines[1:]), len(answer)][: len(lines)]
-    if cut_off and lines:
-        ends[-1] = lines[-1].end()
-    read = [(int(line[1]), answer[line.end() : end]) for line, end in zip(lines, ends, strict=True)]
-    return _sure(read, count, ends_at_next=[True] * len(read))
 
 
 def nothing(parts: Sequence[Part], writer: str, spent: Spent, why: str = "") -> list[Condensed]:

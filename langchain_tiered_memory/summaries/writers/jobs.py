@@ -80,6 +80,8 @@ class CondenseJob:
     temperature: float | None = 0.3
     attempt: int = 1
     """1 for the first attempt. At the last one, the extractive condenser writes instead of models that failed."""
+    is_alone: bool = False
+    """Whether no call for several is asked for it, because one failed: it may be what a provider's filter refuses."""
     remake: bool = False
     """Whether a finished summary is written again. If that fails, it keeps its text."""
     instructions: str | None = None

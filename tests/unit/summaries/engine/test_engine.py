@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -171,13 +172,17 @@ def together(one: CondensationEngine) -> list[Condensed | None]:
     return given
 
 
-def test_a_model_is_asked_for_several_again_once_it_wrote_as_many_alone_as_nothing_could_be_used_of() -> None:
-    model = ScriptedModel(answers=lambda prompt: "No." if "<part 2 " in str(prompt[-1].text) else GOOD)
-    one = engine(model)
+@pytest.mark.parametrize("nothing", ["No.", TimeoutError("it takes too long")])
+def test_a_model_is_asked_for_several_again_once_it_wrote_as_many_alone_as_nothing_could_be_used_of(
+    nothing: object,
+) -> None:
+    model = ScriptedModel(answers=lambda prompt: nothing if "<part 2 " in str(prompt[-1].text) else GOOD)
+    one = engine(model, breaker_failures=9)
 
     def is_asked_for_several() -> bool:
         before = model.calls
-        together(one)
+        with suppress(CondensationError):
+            together(one)
         return model.calls > before
 
     assert [is_asked_for_several() for _ in range(4)] == [True, True, True, False]

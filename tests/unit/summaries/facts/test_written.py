@@ -4,7 +4,7 @@ from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.facts.selection import chosen_facts
 from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements, stated_in
-from langchain_tiered_memory.summaries.marks import without_instead
+from langchain_tiered_memory.summaries.marks import ends, instead_of, without_instead
 from langchain_tiered_memory.types.records import Entry
 from tests.fact_builders import entry, words
 
@@ -131,6 +131,13 @@ def test_a_number_that_nobody_was_shown_takes_no_other_with_it() -> None:
     ids = [f"{place:x}" * 16 for place in range(1, 13)]
     assert without_instead(named, ids[:7]) == "- [instead of #77777777] [keep] Budget: 640 euros"
     assert without_instead("- [instead of 7] Done.", ids[:6]) == "- Done."
+
+
+def test_a_number_may_be_written_as_ids_are() -> None:
+    ids = [f"{place:x}" * 16 for place in range(1, 8)]
+    stored = without_instead("- [instead of #7] [keep] Budget: 640 euros", ids)
+    assert stored == "- [instead of #77777777] [keep] Budget: 640 euros"
+    assert (instead_of(stored), ends(stored)) == ((), ("77777777",))
 
 
 def test_a_place_that_the_line_does_not_mean_goes() -> None:

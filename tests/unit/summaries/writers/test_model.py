@@ -185,7 +185,7 @@ async def test_no_temperature_is_sent_where_none_is_set(drive: Drive) -> None:
 async def test_thinking_is_no_part_of_the_summary(drive: Drive) -> None:
     blocks: list[Any] = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": GOOD}]
     thought = ("<think>hm</think>", "hm, so I write <summary 1> first.\n</think>\n", "<thought>\nhm\n</thought>")
-    for answer in (AIMessage(blocks), f"```markdown\n{GOOD}\n```", *(f"{one}\n{GOOD}" for one in thought)):
+    for answer in (AIMessage(blocks), f"```markdown\r\n{GOOD}\r\n```", *(f"{one}\n{GOOD}" for one in thought)):
         assert (await drive(condenser(answering(answer)).condense(job()))).text == GOOD
 
 
