@@ -209,9 +209,9 @@ def document(content: Mapping[str, Any], *, live: bool = False) -> str:
     )
 
 
-def listing(sessions: list[Mapping[str, Any]]) -> str:
-    """The first page of `serve`: the sessions of a database, each with the address of its page."""
-    return _template("sessions.html").render(sessions=sessions, style=style(), policy=policy(live=False))
+def listing(sessions: list[dict[str, str]], *, more: str) -> str:
+    """The first page of `serve`: the sessions of a database, each with its page's address, and how many are not."""
+    return _template("sessions.html").render(sessions=sessions, more=more, style=style(), policy=policy(live=False))
 
 
 def policy(*, live: bool) -> str:

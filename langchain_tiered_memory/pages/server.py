@@ -26,6 +26,7 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
+from langchain_tiered_memory.display.sheet import harmless, plural
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, TieredMemoryError
 from langchain_tiered_memory.pages.page import content_of, document, embedded, listing, policy
@@ -143,21 +144,22 @@ class _Pages:
         """The sessions, each with a link to its page."""
         del request
 
-        def told() -> list[Mapping[str, Any]]:
-            names = self.reading.sessions()[::-1][:_MOST_LISTED]
-            found = [self.reading.session(name).metrics() for name in names]
-            return [
+        def told() -> str:
+            names = self.reading.sessions()[::-1]
+            found = [self.reading.session(name).metrics() for name in names[:_MOST_LISTED]]
+            listed = [
                 {
-                    "name": one.session_id,
+                    "name": harmless(one.session_id),
                     "address": f"page?id={quote(one.session_id.encode('utf-8', 'replace'), safe='')}",
-                    "messages": one.messages,
-                    "tokens": one.tokens,
+                    "size": f"{plural(one.messages, 'message')}, {plural(one.tokens, 'token')}",
                 }
                 for one in found
                 if one.messages
             ]
+            more = len(names) - len(found)
+            return listing(listed, more=plural(more, "older session") if more else "")
 
-        return _html(listing(await off_loop(told)))
+        return _html(await off_loop(told))
 
     async def page(self, request: Request) -> Response:
         def told() -> str:

@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.pages.page import content_of, document
@@ -155,6 +156,17 @@ def test_the_tree_opens_with_the_keyboard_alone_down_to_the_messages(
             )
         assert set(opened.numbers(".tree")) <= set(range(top.first_seq, top.last_seq + 1))
         assert opened.wrong == []
+
+
+def test_a_summary_is_named_by_what_was_said_and_not_by_a_heading(browser: Any, tmp_path: Path) -> None:
+    with open_memory(tmp_path / "memory.db") as memory:
+        session = memory.session("garden")
+        session.add_messages([HumanMessage("花园小屋用橡木。"), AIMessage("好的。")] * 5)
+        session.flush()
+        session.rate(session.tree().roots[0].id, "wrong", text="## Key points\n- 花园小屋用橡木。")
+        (tmp_path / "page.html").write_text(session.page(), encoding="utf-8")
+    with Opened(browser, tmp_path / "page.html", "summaries") as opened:
+        assert "花园小屋" in opened.page.locator("summary .first").first.inner_text()
 
 
 def test_a_call_shows_the_messages_that_stood_in_its_context_and_says_of_another_why_it_did_not(

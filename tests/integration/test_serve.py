@@ -17,7 +17,7 @@ from langchain_core.messages import HumanMessage
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.cli.app import run
 from tests.memory_builders import open_memory
-from tests.page_builders import SESSION, browser_here, full_session
+from tests.page_builders import RIGHT_TO_LEFT, SESSION, browser_here, full_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
 
 pytest.importorskip("uvicorn")
+from langchain_tiered_memory.pages import server
 from langchain_tiered_memory.pages.server import application
 
 pytestmark = [pytest.mark.slow, pytest.mark.service]
@@ -106,6 +107,21 @@ async def test_a_page_is_the_sessions_own_and_what_is_not_there_is_said(original
         assert (await client.get("page", params={"id": "nobody"})).status_code == 404
         refused = await client.get("data", params={"id": SESSION, "after": "x"})
         assert "must be a message's number" in refused.json()["error"]
+
+
+async def test_the_list_says_how_many_sessions_it_leaves_out_and_no_name_reverses_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_MOST_LISTED", 2)
+    with open_memory(tmp_path / "memory.db") as memory:
+        for name in ("first", "second", f"third {RIGHT_TO_LEFT}"):
+            memory.session(name).add_messages([HumanMessage("Good morning.")])
+    with served(tmp_path / "memory.db") as client:
+        told = (await client.get("")).text
+    assert "Not listed: 1 older session." in told
+    assert "1 message, " in told
+    assert ">first<" not in told
+    assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in told
 
 
 async def test_pins_verdicts_removals_and_undoing_are_done_and_a_removal_gives_its_receipt(where: Path) -> None:

@@ -36,8 +36,9 @@ function strataLabel(finished, top) {
 }
 
 const firstLine = (text) => {
-  const lines = text.split("\n").map((line) => line.replace(/^[#\s*>-]+/, "").trim()).filter((line) => line);
-  const telling = lines.find((line) => line.length > 24) || lines[0] || "";
+  const lines = text.split("\n");
+  const bare = (some) => some.map((line) => line.replace(/^[#\s*>-]+/, "").trim()).find((line) => line);
+  const telling = bare(lines.filter((line) => !line.startsWith("#"))) || bare(lines) || "";
   return telling.length > 140 ? `${telling.slice(0, 140)} …` : telling;
 };
 
