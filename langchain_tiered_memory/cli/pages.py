@@ -14,7 +14,6 @@ from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.settings import Settings, TreeSettings
 
 _LOOPBACK = "127.0.0.1"
-_TOKEN_BYTES = 24
 
 
 def page(
@@ -69,7 +68,7 @@ def serve(
         open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory,
         socket.create_server((_LOOPBACK, port)) as listening,
     ):
-        token, port = secrets.token_urlsafe(_TOKEN_BYTES), listening.getsockname()[1]
+        token, port = secrets.token_urlsafe(), listening.getsockname()[1]
         # The summaries of what remains are for the program whose memory it is, and whose model may write them.
         quiet = Settings(tree=TreeSettings(background=False))
         writing = partial(open_memory, db, no_embeddings=not has_vectors(memory), must_exist=True, settings=quiet)

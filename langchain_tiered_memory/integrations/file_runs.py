@@ -26,7 +26,7 @@ from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # 
 from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode
 from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.tracks import Place, place_of
-from langchain_tiered_memory.integrations.tools import tool_of
+from langchain_tiered_memory.integrations.tools import quoted, tool_of
 from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.text.fencing import plain_label
 from langchain_tiered_memory.text.truncation import most_fitting
@@ -168,7 +168,6 @@ _DESCRIPTION = (
     "Open a text file of the project and show it from a given line on. A file that has not changed since you opened it "
     "is not shown twice: you are told where it is in this conversation, and `again` shows it once more."
 )
-_MAX_PATH_CHARS = 300
 _STATES = {
     "new": "",
     "unchanged": "",
@@ -197,9 +196,9 @@ def _open_file_tool(
         try:
             opened = run.open(path)
         except (InvalidInputError, DamagedFileError) as error:
-            return f"{_quoted(path)} cannot be opened: {plain_label(str(error), max_chars=300)}"
+            return f"{quoted(path)} cannot be opened: {plain_label(str(error), max_chars=300)}"
         if opened.is_binary:
-            return f"{_quoted(path)} is not a text file: it has {opened.file.size:,} bytes of other data."
+            return f"{quoted(path)} is not a text file: it has {opened.file.size:,} bytes of other data."
         return _page_of(opened, start_line, max_tokens=max_tokens, count=count, again=again)
 
     return tool_of(open_file, OpenFileInput, _DESCRIPTION)
@@ -213,7 +212,7 @@ def _page_of(
     A page that is shown `again`, although the conversation has it, says so, and is a different text.
     """
     state = f"{_STATES[opened.state]}\n" if _STATES[opened.state] else ""
-    which = f"{state}{_quoted(opened.path)}{', shown once more' if again else ''}"
+    which = f"{state}{quoted(opened.path)}{', shown once more' if again else ''}"
     # As editors and compilers number them: a form feed or another character of Unicode's ends no line.
     lines = opened.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     lines = lines[:-1] if lines[-1] == "" else lines
@@ -241,7 +240,3 @@ def _page_of(
     more = f" Continue with start_line {first + 1}." if len(rest) > 1 else ""
     shown = f"line {first} of {len(lines)}, the first {len(long)} of its {len(rest[0])} characters"
     return f"{which}, {shown}.{more}\n{long}"
-
-
-def _quoted(path: str) -> str:
-    return f"'{plain_label(path, max_chars=_MAX_PATH_CHARS)}'"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _LEAST_TOKENS = 200
 _MOST_FINDS = 50
-_MAX_QUOTED_CHARS = 100
+_MAX_QUOTED_CHARS = 300
 _FOUND_BY = "as the conversation's record or a result of `recall` names it"
 _LABELS = re.compile(r"(?:(?:messages?|summary|id)\s{1,40}){0,4}", re.IGNORECASE)
 """Words that models copy before an id."""
@@ -182,7 +182,7 @@ class _Verbs:
             return self._elsewhere(session, query, most)
         hits = session.search(query, k=most)
         if not hits:
-            return f"Nothing in the record of this conversation matches {_quoted(query)}. Try other words."
+            return f"Nothing in the record of this conversation matches {quoted(query)}. Try other words."
         return recalled(hits, max_tokens=self.max_tokens, count=self._count)
 
     def _elsewhere(self, session: Session, query: str, most: int) -> str:
@@ -194,7 +194,7 @@ class _Verbs:
         facts = facts_of_user(runtime, user, query, k=most, besides=besides)
         hits = search_across(runtime, user, query, k=most, besides=besides)
         if not facts and not hits:
-            return f"Nothing in other conversations with this user matches {_quoted(query)}. Try other words."
+            return f"Nothing in other conversations with this user matches {quoted(query)}. Try other words."
         return recalled_elsewhere(facts, hits, max_tokens=self.max_tokens, count=self._count)
 
     def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1, question: str = "") -> str:  # noqa: A002 - the model's word for it
@@ -205,7 +205,7 @@ class _Verbs:
                 return session.reread(name, query=question, max_tokens=self.max_tokens).text
             found = session.expand(name, depth=depth if depth > 0 else None)
             text = page_of(found, page=page, max_tokens=self.max_tokens, count=self._count)
-            return f"{_quoted(id)} has fewer than {str(page)[:20]} pages." if text is None else text
+            return f"{quoted(id)} has fewer than {str(page)[:20]} pages." if text is None else text
 
         return _answer(id, shown)
 
@@ -216,9 +216,9 @@ class _Verbs:
             found = session.expand(name, depth=1)
             # A summary gives what it stands for.
             if len(found) != 1 or not isinstance(found[0], Entry) or not _is_named(found[0], name):
-                return f"{_quoted(id)} is a summary. `expand` it, and pin one of its messages."
+                return f"{quoted(id)} is a summary. `expand` it, and pin one of its messages."
             (session.pin if keep else session.unpin)(found[0].id)
-            return f"Message {_quoted(found[0].id)} {'stays in view from now on' if keep else 'is no longer pinned'}."
+            return f"Message {quoted(found[0].id)} {'stays in view from now on' if keep else 'is no longer pinned'}."
 
         return _answer(id, done)
 
@@ -275,8 +275,8 @@ def _names(wanted: str) -> list[str]:
     return [one for one in dict.fromkeys([wanted, bare, span]) if one]
 
 
-def _quoted(said: str) -> str:
-    """An id or a question from a model, or from whoever speaks through it, quoted back."""
+def quoted(said: str) -> str:
+    """An id, a path or a question from a model, or from whoever speaks through it, quoted back."""
     return f"'{plain_label(said, max_chars=_MAX_QUOTED_CHARS)}'"
 
 
@@ -288,5 +288,5 @@ def _answer(wanted: str, look: Callable[[str], str]) -> str:
         except NotFoundError:
             continue
         except InvalidInputError as error:
-            return f"{_quoted(wanted)} cannot be used: {plain_label(str(error), max_chars=300)}"
-    return f"There is no message or summary {_quoted(wanted)} in this conversation. Take an id that `recall` shows."
+            return f"{quoted(wanted)} cannot be used: {plain_label(str(error), max_chars=_MAX_QUOTED_CHARS)}"
+    return f"There is no message or summary {quoted(wanted)} in this conversation. Take an id that `recall` shows."

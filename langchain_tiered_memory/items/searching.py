@@ -7,6 +7,7 @@ removed item leaves no vector anywhere, and no other user's or namespace's items
 from __future__ import annotations
 
 import importlib
+import math
 import operator
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +17,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.items.store import ItemDraft, Namespace, Place, Reach, StoredItem, as_json
 from langchain_tiered_memory.recall.fusion import bm25
 from langchain_tiered_memory.recall.ranking import WEIGHTS
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
 from langchain_tiered_memory.sql.schema import digest_of
 from langchain_tiered_memory.text.terms import analyse
 
@@ -30,10 +32,6 @@ Scored: TypeAlias = "tuple[StoredItem, float | None]"
 _CAUGHT_UP = 512
 """Items without vectors, as of another embedder, that one search has read: the newest."""
 _BATCH = 128
-_LOOKED_AT = 200
-"""Items that are read at once to see whether they fit a filter, the best first."""
-_LAST = 2.0
-"""Behind every cosine."""
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": operator.gt,
     "$gte": operator.ge,
@@ -90,12 +88,13 @@ def search_items(
         if not query:
             return [(one, None) for one in there[offset : offset + limit]]
         scores, wanted = _by_words(there, query), None
-    ordered = sorted(scores, key=lambda key: (-(scores[key] or 0.0), key) if scores[key] is not None else (_LAST, -key))
+    # Behind all that have a score stand those that have none, the last written first.
+    ordered = sorted(scores, key=lambda key: (math.inf, -key) if (score := scores[key]) is None else (-score, key))
     if not wanted:  # then a page is read, and nothing else
         ordered, offset = ordered[offset : offset + limit], 0
     page: list[Scored] = []
-    for start in range(0, len(ordered), _LOOKED_AT):
-        keys = ordered[start : start + _LOOKED_AT]
+    for start in range(0, len(ordered), ROWS_AT_ONCE):
+        keys = ordered[start : start + ROWS_AT_ONCE]
         found = {one.key: one for one in items.below(reach, namespace, now=now, keys=keys)}
         there = [found[key] for key in keys if key in found]
         page += [(one, scores[one.key]) for one in there if is_meant(one.value, wanted or {})]

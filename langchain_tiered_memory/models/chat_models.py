@@ -26,7 +26,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_tiered_memory.models.window_budget import ModelProfile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -75,7 +75,7 @@ def narrowest(models: Iterable[object]) -> object | None:
 
 def bound_name(model: object) -> str | None:
     """The name of another model that was bound to the call: `model.bind(model="...")`."""
-    for bound in _bindings(model):
+    for bound in bindings_of(model)[1]:
         named = bound.get("model") or bound.get("model_name")
         if isinstance(named, str):
             return named
@@ -123,7 +123,7 @@ def _chosen(model: object) -> Iterable[object]:
 
 def answer_limit(model: object) -> int | None:
     """Tokens that one answer of `model` may have; the least of those that a call may reach, `None` where none tells."""
-    for bound in _bindings(model):  # `model.bind(max_tokens=500)`
+    for bound in bindings_of(model)[1]:  # `model.bind(max_tokens=500)`
         named = [value for name in _LIMITS if (value := _as_limit(bound.get(name))) is not None]
         if named:
             return min(named)
@@ -155,13 +155,13 @@ def _own_limit(model: object) -> int | None:
     return min([*set_limits, *([able] if able is not None else [])], default=None)
 
 
-def _bindings(model: object) -> Iterator[Mapping[str, Any]]:
-    """The arguments bound to a model's call, the outermost first."""
-    for _ in range(_DEEPEST):
-        if not isinstance(model, RunnableBindingBase):
-            return
-        yield model.kwargs
+def bindings_of(model: object) -> tuple[object, list[Mapping[str, Any]]]:
+    """What a model is without the arguments that were bound to its call, and these, the outermost first."""
+    found: list[Mapping[str, Any]] = []
+    while isinstance(model, RunnableBindingBase) and len(found) < _DEEPEST:
+        found.append(model.kwargs)
         model = model.bound
+    return model, found
 
 
 def _as_limit(value: Any) -> int | None:  # noqa: ANN401 - an attribute of any model

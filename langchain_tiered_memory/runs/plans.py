@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _CALIBRATION = select(calibrations).where(
     calibrations.c.model == bindparam("model"), calibrations.c.counter == bindparam("counter")
 )
-_KEPT_PLANS = 32
-"""Plans kept for one session: one for each view and budget in use."""
+KEPT_VIEWS = 32
+"""Views and budgets in use of which a session keeps plan and zone."""
 
 
 class Plans(Room):
@@ -84,7 +84,7 @@ def write_plan(connection: Connection, ref: SessionRef, name: str, payload: str,
         return
     connection.execute(insert(plans).values(session_key=ref.key, name=name, **values))
     newest = select(plans.c.name).where(mine).order_by(plans.c.written_at.desc(), plans.c.name)
-    connection.execute(delete(plans).where(mine, plans.c.name.in_(newest.offset(_KEPT_PLANS))))
+    connection.execute(delete(plans).where(mine, plans.c.name.in_(newest.offset(KEPT_VIEWS))))
 
 
 _MAX_NAME_CHARS, _MAX_COUNTER_CHARS = 200, 100

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from langchain_tiered_memory.errors import NotFoundError
-from langchain_tiered_memory.runs.plans import write_plan
+from langchain_tiered_memory.runs.plans import KEPT_VIEWS, write_plan
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
@@ -59,8 +59,6 @@ _OF_RUN = ("started_at", "finished_tasks", "checkpoint_at", "checkpoint_seq")
 """Columns of a run that `RunRow` has as they are; one that is damaged is as at the start."""
 _AS_STORED = ("state", "started_at", "first_seq", "finished_at", "last_seq", "number")
 """Columns of a task that `Task` has as they are."""
-_KEPT_ZONES = 64
-"""Views whose zone is remembered: twice as many as have a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +133,7 @@ class Runs(Room):
             row = connection.execute(select(runs).where(runs.c.session_key == ref.key)).mappings().one_or_none()
             name, known = packed(view), {} if row is None else _zones_in(connection, row)
             zones = {key: value.value for key, value in known.items() if key != name} | {name: zone}
-            change_run(connection, session, now, zones=json.dumps(dict(list(zones.items())[-_KEPT_ZONES:])))
+            change_run(connection, session, now, zones=json.dumps(dict(list(zones.items())[-KEPT_VIEWS:])))
 
     def start_task(
         self,

@@ -15,7 +15,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.models.chat_models import is_cached, models_in
+from langchain_tiered_memory.models.chat_models import bindings_of, is_cached, models_in
 from langchain_tiered_memory.summaries.writers.behind import LastRequest
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _FREE = (None, "auto", "none")
 """Tool choices that still allow a text answer."""
 _FORMS = ("response_format", "text_format", "format", "json_schema", "response_schema", "functions", "function_call")
 """Settings that force a form of answer, by provider."""
-_DEEPEST = 8
 _MISCOUNTED = 0.3
 """The share by which the provider's count of a request may differ from ours before calibration. If it differs more, the
 provider was sent another request."""
@@ -60,12 +59,9 @@ def bound(
     `settings` are those of the call.
     """
     told = {**(settings or {}), **({"tool_choice": tool_choice} if tool_choice is not None else {})}
-    inner: object = model
-    for _ in range(_DEEPEST):
-        if not isinstance(inner, RunnableBindingBase):
-            break
-        told = {**inner.kwargs, **told}
-        inner = inner.bound
+    inner, bindings = bindings_of(model)
+    for one in bindings:
+        told = {**one, **told}
     if not isinstance(inner, BaseChatModel) or any(told.get(form) for form in _FORMS):
         return None
     if not _is_free(told.get("tool_choice")):

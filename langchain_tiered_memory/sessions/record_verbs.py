@@ -29,6 +29,7 @@ from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.recall.recall import detail_of
 from langchain_tiered_memory.recall.search import expand, search, summary_named
 from langchain_tiered_memory.summaries.facts.reading import CORRECTION, CORRECTS
+from langchain_tiered_memory.summaries.facts.store import SEARCHED
 from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_not_kept_yet
@@ -57,10 +58,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.engine import SessionEngine
     from langchain_tiered_memory.types.records import SessionRef
-
-
-_MOST_FACTS = 20_000
-"""How many of a session's facts are searched for an id: as many as a question searches."""
 
 
 def refuse_whole_session(core: SessionEngine, what: str) -> None:
@@ -373,7 +370,7 @@ class RecordVerbs(SessionCore):
         """
         core = self.core
         core.engine.writable_runtime()
-        known = self.facts(k=_MOST_FACTS, superseded=True)
+        known = self.facts(k=SEARCHED, superseded=True)
         begin_so = [one for one in known if one.id.startswith(fact_id)]
         meant = [one for one in begin_so if one.id == fact_id] or begin_so
         if len(meant) != 1:
@@ -395,7 +392,7 @@ class RecordVerbs(SessionCore):
             raise InvalidInputError(msg)
         said = HumanMessage(statement, additional_kwargs={CORRECTS: list(numbers)})
         ((message_id,), _) = core.add([said], kind=CORRECTION)
-        now = self.facts(k=_MOST_FACTS, superseded=True)
+        now = self.facts(k=SEARCHED, superseded=True)
         return next(one for one in now if one.instead_of and message_id in one.message_ids)
 
     acorrect = off_loop_twin(correct)

@@ -110,8 +110,8 @@ ROWS_AT_ONCE = 500
 """Of a page, and values in one `IN (...)`: SQLite's oldest limit on variables is 999."""
 _LOCKED = select(sessions).where(sessions.c.digest == bindparam("digest")).with_for_update()
 _LOCKED_BY_KEY = select(sessions).where(sessions.c.key == bindparam("key")).with_for_update()
-_ATTEMPTS = 5
-"""Times that a session may be removed between its making and its locking before we give up."""
+ATTEMPTS = 8
+"""Times that what was looked for may change before it is locked, until we give up: an attempt takes milliseconds."""
 
 
 def lock_session(connection: Connection, key: int) -> RowMapping | None:
@@ -177,7 +177,7 @@ def ensure_session(
     `checkpointer` are as for `remember`. Raises `MixedOwnersError` when it is another user's.
     """
     given = {"title": packed_or_none(title), "begun_by": packed_or_none(begun_by), "checkpointer": checkpointer}
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         row = connection.execute(_LOCKED, {"digest": digest_of(session_id)}).mappings().one_or_none()
         if row is not None:
             return _brought_up_to_date(connection, row, user, given)

@@ -16,6 +16,7 @@ from langchain_tiered_memory.errors import DamagedFileError, FileGoneError, File
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.files.disk import Place, is_unchanged, seen, too_large
 from langchain_tiered_memory.runs.files.store import SeenFile
+from langchain_tiered_memory.sql.rows import ATTEMPTS
 from langchain_tiered_memory.types.arguments import as_paths
 from langchain_tiered_memory.types.files import OpenedFile
 
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.arguments import FilePaths
     from langchain_tiered_memory.types.files import FileState, KeptFile, TierMove
     from langchain_tiered_memory.types.records import SessionRef
-
-
-_ATTEMPTS = 3
-"""Times that a kept file may go, or turn out damaged, between looking for it and opening it."""
 
 
 def roots_of(runtime: Runtime, roots: FilePaths | None) -> tuple[str, ...]:
@@ -63,7 +60,7 @@ def _opened(runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str
         if opened is None:
             raise
         return opened
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         try:
             opened = _enter(runtime, ref, kept, found, pinned=pinned)
         except DamagedFileError as error:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.types.records import Fact, SessionRef, Summary
 
-_SEARCHED = 20_000
+SEARCHED = 20_000
 """Facts that one question looks through, the weightiest: what more a session has is found by recall."""
 _PAGES = 2
 """How often as many facts as are asked for are looked at, where the first are mostly alike. The bound keeps a view's
@@ -125,7 +125,7 @@ class FactStore(Room):
         On one track, or on all; those that do not hold any more with `superseded_too`. `fresh` is as for `best`.
         """
         wanted = list(dict.fromkeys(analyse(query)))
-        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track, fresh=fresh)
+        held = self.best(ref, SEARCHED, superseded_too=superseded_too, track=track, fresh=fresh)
         said = [Counter(analyse(f"{fact.subject} {fact.attribute} {fact.text} {fact.value}")) for fact in held]
         average = sum(map(Counter.total, said)) / len(said) if said else 1.0
         holders = {term: sum(term in one for one in said) for term in wanted}
@@ -163,7 +163,7 @@ class FactStore(Room):
         by_worth = select(table).where(*of_track(table, ref, track), *active).order_by(*_BY_WORTH)
         if is_settled:
             return self._first_told(by_worth, k)
-        kept = self._read(by_worth if track is not None else by_worth.limit(_SEARCHED))
+        kept = self._read(by_worth if track is not None else by_worth.limit(SEARCHED))
         own = sorted({one.id: one for one in (*fresh, *kept)}.values(), key=_worth, reverse=True)
         if track is None:
             after = min(one.seq for one in fresh) - 1
