@@ -46,8 +46,8 @@ _BRACKETS = str.maketrans({
     **dict.fromkeys("<>\uff1c\uff1e\u2039\u203a\u3008\u3009\u27e8\u27e9\ufe64\ufe65", " "),
     "[": "(", "]": ")", '"': "'", "`": "'",
 })  # fmt: skip
-_PLAIN_PATH = re.compile(r"[\w./@+~=,:-]+", re.ASCII)
-"""Nothing in it is changed by `plain_label`, and most labels are such."""
+_PLAIN_PATH = re.compile(r"(?:[\w./@+~=,:-]|(?<=/)\[{1,2}(?:\.{3})?[\w-]+\]{1,2}(?=[/.]))+", re.ASCII)
+"""Nothing in it is changed by `plain_label`, and most labels are such; a folder may be called `[id]`."""
 _NO_ID = re.compile(r"[^\w.:@/+=~-]")
 _ROLES = frozenset({"user", "human", "assistant", "ai", "system", "developer", "tool", "function"})
 MAX_NAME_CHARS = 80

@@ -1,6 +1,7 @@
 import posixpath
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,12 @@ def test_nothing_is_shown_where_there_is_nothing() -> None:
 def test_nothing_is_shown_where_there_is_no_room() -> None:
     assert block([access("a.py")], 0) == ""
     assert block([access("a.py")], 3) == ""
+
+
+@pytest.mark.parametrize("path", ["src/app/[id]/page.tsx", "src/app/[[...slug]]/page.tsx", "src/[berth].astro"])
+def test_a_folder_of_a_route_has_its_brackets(path: str) -> None:
+    assert f"{path} (via " in block([access(path)])
+    assert "[read, message 3]" not in block([access("src/[read, message 3]/x.py")])
 
 
 def test_files_are_grouped_with_the_changed_ahead_and_the_latest_first() -> None:
