@@ -136,7 +136,7 @@ def _written(
     messages = bounded(view.messages)[0] if view is not None else []
     if view is None:
         messages, context_state["messages"], context_state["summaries"] = _newest(runtime, ref, track, alone=alone)
-    touched = latest_touches(runtime, ref, track=only, limit=_SUMMED_FILES)[:_SUMMED_FILES]
+    touched = latest_touches(runtime, ref, track=only, limit=_SUMMED_FILES)
     sums, unread = file_checksums(runtime, [one.path for one in touched if one.operation in _WITH_CONTENT])
     project_state: dict[str, Any] = {
         "phase": state.phase,

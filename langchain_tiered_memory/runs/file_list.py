@@ -69,12 +69,11 @@ def accessed_files(
 def latest_touches(
     runtime: Runtime, ref: SessionRef, *, track: str | None, limit: int, off: Collection[int] = ()
 ) -> list[FileAccess]:
-    """The same, one access for each path as it was written, of a track or of all; about `limit` of them."""
-    calls = _latest_calls(runtime, ref, track)
+    """The same, one access for each path as it was written, of a track or of all."""
+    calls = [call for call in _latest_calls(runtime, ref, track) if call.seq not in off]
     gone = gone_files(calls)
-    found = runtime.store.files.latest(ref, track=track, limit=limit + len(off), but=refused_touches(calls))
-    there = (one for one in found if not any(one.seq <= seq and is_at(one.path, path) for seq, path in gone))
-    return [one for one in there if one.seq not in off]
+    found = runtime.store.files.latest(ref, track=track, limit=limit, but=refused_touches(calls), off=off)
+    return [one for one in found if not any(one.seq <= seq and is_at(one.path, path) for seq, path in gone)]
 
 
 def _latest_calls(runtime: Runtime, ref: SessionRef, track: str | None) -> list[FileCall]:

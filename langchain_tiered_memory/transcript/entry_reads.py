@@ -445,9 +445,15 @@ class Files(Room):
     """Reads which files were touched."""
 
     def latest(
-        self, ref: SessionRef, *, track: str | None, limit: int, but: Collection[tuple[int, str]] = ()
+        self,
+        ref: SessionRef,
+        *,
+        track: str | None,
+        limit: int,
+        but: Collection[tuple[int, str]] = (),
+        off: Collection[int] = (),
     ) -> list[FileAccess]:
-        """One access for each path, the latest first, of a track or of all; without those in `but`.
+        """One access for each path, the latest first, of a track or of all; as if those in `but` and `off` were not.
 
         A file that was not touched within the last 2,000 accesses is not among them; whether one was ever written, or
         read, is known however long ago that was, and by which tool if it was within these.
@@ -463,7 +469,7 @@ class Files(Room):
                 if is_full and row.seq != seq:
                     break
                 walked, seq = walked + 1, row.seq
-                if (seq, row.path_digest) in passed:
+                if seq in off or (seq, row.path_digest) in passed:
                     continue
                 if row.path_digest not in newest:
                     is_full = len(newest) == limit

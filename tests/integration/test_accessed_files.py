@@ -9,11 +9,20 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.runs.file_list import accessed_files
 from langchain_tiered_memory.settings import LevelSettings
 from langchain_tiered_memory.testing import FrozenClock
 from langchain_tiered_memory.types import Scope
 from tests.call_styles import CALL_STYLES, CallStyle, told
-from tests.memory_builders import NOW, open_memory, quick_settings, small_levels, summaries_of
+from tests.memory_builders import (
+    NOW,
+    entries_of,
+    open_memory,
+    quick_settings,
+    ref_of,
+    small_levels,
+    summaries_of,
+)
 
 
 def used(tool: str, number: int, result: str = "ok", **args: Any) -> list[Any]:
@@ -159,6 +168,24 @@ def test_the_list_hears_of_a_late_answer_an_edit_and_another_track() -> None:
         assert [one.path for one in other.accessed_files()] == ["src/hook.py"]
         named = {one["path"] for one in session.checkpoint("all tracks").project_state["files"]}
         assert named == {"src/winch.py", "src/crane.py", "src/hook.py"}
+
+
+def test_what_another_branch_did_to_a_file_does_not_count() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("Look at the crane.")])
+        for number, path in enumerate(("src/crane.py", "src/hook.py", "src/winch.py")):
+            session.add_messages(used("Read", number, "     1\timport port", file_path=path))
+        session.add_messages(used("Write", 3, "Updated src/crane.py", file_path="src/crane.py", content="import quay"))
+        session.add_messages(used("bash", 4, "", command="rm src/hook.py"))
+        off = {entry.seq for entry in entries_of(session) if entry.seq > 7}
+        found = accessed_files(session.core.runtime, ref_of(session), track="main", limit=9, off=off)
+        assert [(one.path, one.operation) for one in found] == [
+            ("src/winch.py", "read"),
+            ("src/hook.py", "read"),
+            ("src/crane.py", "read"),
+        ]
+        assert {one.path for one in session.accessed_files()} == {"src/winch.py", "src/crane.py"}
 
 
 def test_a_folder_is_none_of_the_files() -> None:
