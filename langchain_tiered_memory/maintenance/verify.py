@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import run
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef
 
 _PAGE = 2000
-_ROUNDS = 24
-"""Of remedies: four for each part (a key, what hangs on it, what is copied from that, what a later part brought up)."""
 
 
 def _parts(
@@ -267,29 +266,36 @@ def _still_missing(runtime: Runtime, after: VerifyReport) -> tuple[Problem, ...]
 
 
 def _mend(runtime: Runtime, *, seen: Seen = lambda _: None, recount: bool = False) -> None:
-    """Mend the first part in which something is wrong, and look again, until nothing is left that remedies change.
+    """Mend part by part, and begin again while less is found wrong than the time before.
 
-    A summary goes only where nothing else in its part is to be mended: what it seems to differ from may be the damage.
     `seen` and `recount` are as for `_parts`.
     """
-    tried: list[set[Problem]] = []
+    tried: set[Problem] = set()
     with suppress(IndexUnavailableError):  # told of by whoever asks it next
-        for _ in range(_ROUNDS):
-            of_parts = (
-                [one for one in part if one.remedy is not None and isinstance(one.remedy, Discarding) is goes]
-                for part in _parts(runtime, Counter(), seen=seen, recount=recount)
-                for goes in (False, True)
-            )
-            faults = next((some for some in of_parts if some and {one.problem for one in some} not in tried), None)
-            if faults is None:
-                break
-            tried.append({one.problem for one in faults})
-            _apply(runtime, faults)
-    mended = set().union(*tried)
+        found, before = _mended_once(runtime, tried, seen=seen, recount=recount), inf
+        while 0 < found < before:
+            found, before = _mended_once(runtime, tried, seen=seen, recount=recount), found
     for ref in runtime.store.transcript.sessions():
         runtime.store.inspection.seal(ref)
-        if any(one.kind == "wrong_file_access" or one.what.startswith("ltm_files/") for one in mended):
+        if any(one.kind == "wrong_file_access" or one.what.startswith("ltm_files/") for one in tried):
             _mend_files(runtime, ref)
+
+
+def _mended_once(runtime: Runtime, tried: set[Problem], *, seen: Seen, recount: bool) -> int:
+    """Apply the remedies of each part before the next one is looked at; how many faults have one.
+
+    A summary goes only where nothing else in its part is yet to be tried: what it seems to differ from may be the
+    damage.
+    """
+    found = 0
+    for part in _parts(runtime, Counter(), seen=seen, recount=recount):
+        faults = [one for one in part if one.remedy is not None]
+        staying = [one for one in faults if not isinstance(one.remedy, Discarding)]
+        applied = faults if {one.problem for one in staying} <= tried else staying
+        _apply(runtime, applied)
+        tried |= {one.problem for one in applied}
+        found += len(faults)
+    return found
 
 
 def _apply(runtime: Runtime, faults: Iterable[Fault]) -> None:

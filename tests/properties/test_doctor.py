@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from langchain_tiered_memory.maintenance import inspection
+from langchain_tiered_memory.maintenance import inspection, verify
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.properties.test_agreement import FAULTS, LAST_ENTRY, ids_everywhere, index_of, plant
 
@@ -94,3 +94,43 @@ def test_summaries_that_go_are_removed_together(
     assert len(report.found) > sessions
     assert report.healthy, report.left
     assert 1 <= len(removals) <= sessions
+
+
+def looks_of(memory: TieredMemory, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often `doctor()` looks at the whole database, from its first look to its last."""
+    looks: list[object] = []
+    general = verify._general
+    monkeypatch.setattr(verify, "_general", lambda *given: (looks.append(given), general(*given))[1])
+    memory.doctor()
+    return len(looks)
+
+
+LOOKS = 4
+"""Before and after, one that mends each part before it looks at the next, and one that finds nothing more."""
+
+
+def test_faults_of_all_parts_are_mended_in_one_walk_over_them(
+    memory: TieredMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(
+        memory,
+        "UPDATE ltm_entries SET group_seq = -5 WHERE seq = 1",
+        "UPDATE ltm_entries SET open_calls = '*' WHERE seq = 2",
+        "DELETE FROM ltm_passages WHERE seq = 2",
+        "UPDATE ltm_sessions SET tokens = tokens + 1",
+    )
+    assert looks_of(memory, monkeypatch) == LOOKS
+    assert memory.verify().problems == ()
+
+
+def test_a_remedy_that_is_undone_every_time_is_not_tried_for_long(
+    memory: TieredMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undo = "UPDATE ltm_sessions SET entries = abs(random()) WHERE key = NEW.key"
+    plant(
+        memory,
+        f"CREATE TRIGGER undoes AFTER UPDATE OF entries ON ltm_sessions BEGIN {undo}; END",
+        "UPDATE ltm_sessions SET entries = entries + 1",
+    )
+    assert looks_of(memory, monkeypatch) == LOOKS
+    assert {problem.kind for problem in memory.verify().problems} == {"wrong_total"}
