@@ -193,7 +193,7 @@ def _by_words(stated: Sequence[_Stated], query: str) -> list[_Stated]:
     wanted = set(analyse(query))
     said = [wanted & set(analyse(f"{fact.subject} {fact.attribute} {fact.text}")) for _, fact in stated]
     holders = Counter(term for terms in said for term in terms)
-    scores = [sum(math.log1p(len(stated) / holders[term]) for term in terms) for terms in said]
+    scores = [math.fsum(math.log1p(len(stated) / holders[term]) for term in terms) for terms in said]
     ranked = sorted(zip(scores, stated, strict=True), key=lambda one: (-one[0], -one[1][1].seq))
     return [one for score, one in ranked if score]
 

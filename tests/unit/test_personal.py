@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 import pytest
 
+from langchain_tiered_memory.across import user_facts
 from langchain_tiered_memory.across.user_facts import holds_for_user
 from tests.store_builders import fact
 
@@ -51,3 +55,15 @@ def test_neither_answers_nor_quotes_nor_goals_say_anything_of_the_user() -> None
     assert not holds_for_user(fact(1, said, kind="statement", by="assistant"))
     assert not holds_for_user(fact(1, said, kind="statement", speaker="quoted"))
     assert not holds_for_user(fact(1, said, kind="goal"))
+
+
+def test_statements_with_the_same_words_come_newest_first_in_whatever_order_they_say_them() -> None:
+    stated, foods = fact(1, ""), ["coffee", "bread", "cheese", "apples", "olives", "honey", "pasta", "rice", "soup"]
+    chance = random.Random(1)
+    for _ in range(600):
+        words = chance.sample(foods, 5)
+        texts = [" ".join(chance.sample(words, 5)) for _ in range(6)]
+        texts += [word for often, word in enumerate(words) for _ in range(often)]
+        known = [(None, replace(stated, text=text, seq=seq)) for seq, text in enumerate(texts)]
+        found = [fact.seq for _, fact in user_facts._by_words(known, " ".join(words))]  # type: ignore[arg-type]
+        assert [seq for seq in found if seq < 6] == [5, 4, 3, 2, 1, 0], texts

@@ -67,7 +67,7 @@ class _Sources:
         """
         terms, named = frozenset(analyse(text)), identifiers(text)
         shared = {
-            entry.seq: sum(1 / self._having[term] for term in terms & said)
+            entry.seq: math.fsum(1 / self._having[term] for term in terms & said)
             + _NAMED_WORTH * sum(one in low for one in named)
             for entry, said, low in self._said
         }
