@@ -14,7 +14,6 @@ _HEAD_SHARE = 0.6  # what opens a message says what it is about; its end has the
 _CHARS_PER_TOKEN = 8  # no text that people write has more; bounds how much is looked at
 _SEARCH_SHARE = 0.25  # how much of a piece may be given up for a nicer border
 _BORDERS = (re.compile(r"\n"), re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])"), re.compile(r"\s"))
-_STEPS = 12
 CUT = "\u2026"
 """Stands where hardly anything is missing, and ends a text of which there is no room to say how much is: what just ends
 reads as if it were all."""
@@ -54,21 +53,12 @@ def head_and_tail(
         total = count(text)
         if total <= max_tokens:
             return text
-    low, high, best = 0, min(len(text), reach), ""
     how = f"; {pointer}" if pointer else ""
     said = f"{GAP} about {max(1, total - max_tokens):,} tokens left out{how} ...]" if line is None else line
     if line is None and count(said) > total - max_tokens:
         said = CUT  # a line that is longer than what is missing would itself be what pushes more out
-    for _ in range(_STEPS):
-        middle = (low + high + 1) // 2
-        candidate = _around(text, middle, said)
-        if count(candidate) <= max_tokens:
-            low, best = middle, candidate
-        else:
-            high = middle - 1
-        if low >= high:
-            break
-    return best or _first_that_fit(text, max_tokens, count)
+    chars = most_fitting(min(len(text), reach), lambda chars: count(_around(text, chars, said)) <= max_tokens)
+    return _around(text, chars, said) if chars else _first_that_fit(text, max_tokens, count)
 
 
 def shorten_message(

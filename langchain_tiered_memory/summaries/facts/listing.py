@@ -18,7 +18,6 @@ from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day, speaker_of
 from langchain_tiered_memory.text.fencing import neutralised, plain_name
 from langchain_tiered_memory.text.lexicon import lowered
-from langchain_tiered_memory.text.noun_phrases import normalised
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.sentences import asks
 from langchain_tiered_memory.text.small_talk import reacts
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 _SAID_BY: dict[Role, str] = {"assistant": "assistant", "tool": "tool"}
 """Who is named above what they said, with a name or without one. Nobody where it is the user's own."""
-_COLON = ": "
 MAX_LINE_CHARS = 150
 """A subject stands before more than that once again: a value far from its subject is hard to place."""
 
@@ -48,8 +46,6 @@ _ANNOUNCED = re.compile(
 )
 _HEADING = re.compile(r"\([^\n()]{0,200}\)")
 """What would read as the name of a speaker: a fact loses its brackets."""
-_TOLD_ON = re.compile(r" \([a-z ]{0,12}(?P<day>\d{4}-\d\d-\d\d)\)")
-"""How a statement ends that tells its day besides: "(told 2025-01-07)"."""
 _YEAR_CHARS = 5
 """Of a date as `day` gives it: a year is told once."""
 
@@ -59,15 +55,15 @@ def facts_list(facts: Sequence[Fact]) -> str:
 
     A clause of a speaker stands under their name in brackets, in the order in which they first spoke: "I" means them.
     The user's come first and without a heading where no name is known; an assistant's say so, so that they do not pass
-    for a user's. A model's sentences name who speaks; its notes under one label share a line. The day stands above what
-    was said on it, where it changes. Where two values are told of one thing, each has its date, the newer first.
+    for a user's. A model's sentences name who speaks, each on a line. The day stands above what was said on it, where it
+    changes. Where two values are told of one thing, each has its date, the newer first.
     """
     said: dict[tuple[bool, str], dict[str, list[Fact]]] = {}
     doubtful = rivals(facts)
     newest: dict[tuple[bool, str], int] = {}
     for fact in sorted(facts, key=lambda one: (one.seq, one.id)):
         about = said.setdefault(headed(fact), {})
-        about.setdefault(_heads_line(fact) or fact.id, []).append(fact)
+        about.setdefault((not fact.by_model and fact.subject) or fact.id, []).append(fact)
         if fact.id in doubtful:
             newest[headed(fact)] = fact.seq
     shown: list[str] = []
@@ -83,15 +79,6 @@ def facts_list(facts: Sequence[Fact]) -> str:
     return neutralised("\n".join(shown))
 
 
-def _heads_line(fact: Fact) -> str:
-    """What other facts share a line with this one; of a model's notes the label, of its sentences nothing."""
-    return fact.subject if not fact.by_model or _is_label(line_of(fact).partition(_COLON)[0], fact.subject) else ""
-
-
-def _is_label(words: str, subject: str) -> bool:
-    return bool(subject) and normalised(words) == subject
-
-
 def headed(fact: Fact) -> tuple[bool, str]:
     """Whether another than a user says a fact, and the heading under which it stands; a model's sentence says it."""
     if fact.by_model:
@@ -103,18 +90,11 @@ def headed(fact: Fact) -> tuple[bool, str]:
 def line_of(fact: Fact) -> str:
     """A fact as it stands in the list by itself."""
     if fact.by_model:
-        line = _without_day(" ".join(fact.text.replace("**", "").split()).rstrip(" ."), day(fact.at))
+        line = " ".join(fact.text.replace("**", "").split()).rstrip(" .")
         line = f"{TOOL_MARK} {line}" if fact.by == "tool" else line
     else:
         line = _stated(fact.text)
     return line.strip("() ") if _HEADING.fullmatch(line) else line
-
-
-def _without_day(line: str, said_on: str) -> str:
-    """A line without the day on which it was said: that stands above it."""
-    if said_on not in line:
-        return line
-    return _TOLD_ON.sub(lambda one: "" if one["day"] == said_on else one[0], line)
 
 
 def _lines(facts: Sequence[Fact], doubtful: Collection[str]) -> list[str]:
@@ -143,9 +123,6 @@ def _stated(text: str) -> str:
 
 def _without_subject(subject: str, line: str) -> str:
     """A further fact on a subject's line, without a subject that it begins with."""
-    label, _, said = line.partition(_COLON)
-    if said and _is_label(label, subject):
-        return said
     bare = line[4:] if line.startswith(("The ", "the ")) else line
     return bare[len(subject) + 1 :] if subject and bare.casefold().startswith(f"{subject} ") else line
 

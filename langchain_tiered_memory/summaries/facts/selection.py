@@ -14,7 +14,7 @@ from langchain_tiered_memory.summaries.facts.signs import LASTING, among_its_lik
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.written import only_ends, stated_in
 from langchain_tiered_memory.summaries.rendering import day
-from langchain_tiered_memory.text.similarity import SIMILARITY
+from langchain_tiered_memory.text.similarity import are_alike
 from langchain_tiered_memory.text.terms import analyse, rarity
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def chosen_facts(
         rarest = sorted(terms[place], key=lambda term: (seen[term], term))[:_KEYS]
         near = {other for term in rarest for other in sharing.get(term, ())}
         value = waiting[place].value
-        if any(value == waiting[other].value and _alike(terms[place], terms[other]) for other in near):
+        if any(value == waiting[other].value and are_alike(terms[place], terms[other]) for other in near):
             continue
         chosen += [place, *beside]  # where two values are told of one thing, none stands alone
         spent += cost
@@ -216,7 +216,3 @@ def _without_routine(facts: Sequence[Fact], first: Collection[str]) -> list[Fact
     """The facts without orders that are given again and again, alike but for a number or a name: these tell nothing."""
     given = Counter(template_of(fact.text) for fact in facts if is_order(fact.text))
     return [fact for fact in facts if fact.id in first or given[template_of(fact.text)] < ROUTINE]
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= SIMILARITY * len(one | other)

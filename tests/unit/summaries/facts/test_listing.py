@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 
 from langchain_tiered_memory.summaries.facts.listing import facts_list, line_of
-from langchain_tiered_memory.summaries.facts.written import facts_written
-from tests.fact_builders import entry, facts_of
+from tests.fact_builders import facts_of
 
 FIRST_DAY = "1970-01-01:"
 
@@ -143,18 +142,3 @@ def test_each_day_stands_above_what_was_said_on_it_and_its_year_once() -> None:
         "02-10:",
         "The harbour ferry costs 300 euros",
     ]
-
-
-def test_notes_of_a_model_under_one_label_share_a_line_with_their_days() -> None:
-    notes = facts_written(
-        "- [keep] Ana's adoption: as a single parent\n- [keep] Ana's adoption: interviews passed\n"
-        "- [keep] The ferry: 640",
-        [
-            entry(1, "Ana will adopt as a single parent, the ferry is 640"),
-            entry(2, "Ana passed the adoption interviews"),
-        ],
-    )
-    later = [replace(one, at=86400.0) if "passed" in one.text else one for one in notes]
-    assert facts_list(later).splitlines() == [
-        FIRST_DAY, "Ana's adoption: as a single parent; interviews passed (01-02)", "The ferry: 640"
-    ]  # fmt: skip
