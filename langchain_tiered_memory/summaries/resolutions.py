@@ -28,7 +28,7 @@ from langchain_tiered_memory.summaries.writers.sections import TO_DO, ItemKind, 
 from langchain_tiered_memory.text.fencing import neutralised
 from langchain_tiered_memory.text.readings import READ_CHARS, read_once
 from langchain_tiered_memory.text.sentences import pieces
-from langchain_tiered_memory.text.statements import clause_cut, leans
+from langchain_tiered_memory.text.statements import MAX_JOINED_CHARS, clause_cut, leans
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
@@ -62,9 +62,6 @@ _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
 
 _SPAN_AT_END = re.compile(r" \(\d{1,2} [A-Z][a-z]{2,8} \d{4}(?: to \d{1,2} [A-Z][a-z]{2,8} \d{4})?\)\.$")
-_MAX_OVERVIEW_CHARS = 220
-_MAX_QUESTION_CHARS, _MAX_PAIR_CHARS = 120, 260
-_MAX_LEANING_CHARS = 240
 
 
 def short_of(summary: Summary) -> str:
@@ -342,11 +339,11 @@ def read_told(text: str) -> tuple[str, tuple[Told, ...]]:
                 told.append(Told(still_open, "", line.number, "open"))
         elif line.is_overview:
             overview.append(_SPAN_AT_END.sub(".", line.whole))
-        elif line.kind == "overview" and not told and sum(map(len, overview)) < _MAX_OVERVIEW_CHARS // 2:
+        elif line.kind == "overview" and not told and sum(map(len, overview)) < MAX_JOINED_CHARS // 2:
             overview += (piece.text for piece in pieces(line.whole)[:1])
         else:
             told += (replace(one, heading=line.heading) for one in _of_line(line))
-    return clause_cut(" ".join(overview), most_chars=_MAX_OVERVIEW_CHARS), tuple(told)
+    return clause_cut(" ".join(overview), most_chars=MAX_JOINED_CHARS), tuple(told)
 
 
 def _of_line(line: Line) -> Iterator[Told]:
@@ -354,14 +351,14 @@ def _of_line(line: Line) -> Iterator[Told]:
     bullet = f"{line.bullet.strip()} " if line.bullet else ""
     number, kind, rest = line.number, line.kind, line.words
     if rest.startswith(marks.TOOL_MARK):
-        yield Told(clause_cut(rest, most_chars=_MAX_PAIR_CHARS), "", number, "technical", bullet)
+        yield Told(clause_cut(rest, most_chars=MAX_JOINED_CHARS), "", number, "technical", bullet)
         return
     label, question = "", list[str]()
     spoken = marks.SPOKEN.match(rest)
     asks = False
     if spoken:
         label, rest, asks = spoken[0].rstrip() + " ", rest[spoken.end() :], bool(spoken["asked"])
-    for text in [clause_cut(rest, most_chars=_MAX_PAIR_CHARS)] if rest.startswith(USED) else sentences_of(rest):
+    for text in [clause_cut(rest, most_chars=MAX_JOINED_CHARS)] if rest.startswith(USED) else sentences_of(rest):
         answer = marks.ANSWER.match(text)
         if answer is None:
             if asks:
@@ -375,7 +372,7 @@ def _of_line(line: Line) -> Iterator[Told]:
         asked = f"{label}{' '.join(question)}" if question else ""
         who = f"{answer['speaker']} ({answer['when']}): " if answer["when"] else f"{answer['speaker']}: "
         said = text[answer.end() :]
-        short = len(asked) <= _MAX_QUESTION_CHARS and len(asked) + len(text) <= _MAX_PAIR_CHARS
+        short = len(asked) + len(text) <= MAX_JOINED_CHARS
         if asked and short and (answer["speaker"] == "assistant" or telling(said) < 1.0):
             yield Told(f"{asked} {text}", "", number, kind, bullet)
         else:
@@ -389,7 +386,7 @@ def sentences_of(text: str) -> Iterator[str]:
     """Sentences, one that leans on the one before it with that."""
     waiting = ""
     for piece in pieces(text):
-        joins = waiting and leans(piece.text) and len(waiting) + len(piece.text) < _MAX_LEANING_CHARS
+        joins = waiting and leans(piece.text) and len(waiting) + len(piece.text) < MAX_JOINED_CHARS
         if waiting and not joins:
             yield waiting
         waiting = f"{waiting} {piece.text}" if joins else piece.text

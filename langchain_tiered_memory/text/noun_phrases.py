@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from langchain_tiered_memory.text.lexicon import word_set
 
 MAX_PHRASE_WORDS = 4
-"""Words of a noun phrase; what is longer is cut at its end."""
+"""Words of a noun phrase or a name; what is longer is cut at its end."""
 
 # A possessive group looks ahead before it takes anything: CPython 3.11.2 does not give back what a part took that fails
 # half-way.

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 MAX_CHARS = 200
 """A statement that is longer was one sentence; `clause_cut` shortens it."""
 
-_MAX_JOINED_CHARS = 240  # of an announcing line with its items: more items follow in a statement of their own
+MAX_JOINED_CHARS = 240
+"""Of a line with the items that it announces (more follow in a statement of their own), or a question with its answer."""
 _MAX_PAIR_CHARS = 220  # of a sentence that needs its predecessor, with it
 _SHORT_WORDS = 9  # an item of no more words, without a full stop, is a part of its list
 _LABEL_WORDS = 6  # an announcing line of no more words names its first item, however long that is
@@ -174,7 +175,7 @@ def _joined(given: Iterable[Piece]) -> Iterator[Statement]:
             yield from _list_of(lead, items)
             lead, items = text.rstrip(":\uff1a"), []
         elif _is_short(text) and (piece.kind == "item" or (lead and not piece.follows)):
-            if items and len(lead) + sum(map(len, items)) + len(text) > _MAX_JOINED_CHARS:
+            if items and len(lead) + sum(map(len, items)) + len(text) > MAX_JOINED_CHARS:
                 yield from _list_of(lead, items)
                 lead, items = "", []
             items.append(text)

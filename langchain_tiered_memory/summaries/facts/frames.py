@@ -11,13 +11,10 @@ import re
 from typing import NamedTuple
 
 from langchain_tiered_memory.text.lexicon import word_set
-from langchain_tiered_memory.text.noun_phrases import DETERMINERS
+from langchain_tiered_memory.text.noun_phrases import DETERMINERS, MAX_PHRASE_WORDS
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import UNSPACED
 
-MOST_VALUE_WORDS = 4
-"""Of a value: "Dr. Anna Maria Keller". Where more differs, two statements say different things."""
-_SUBJECT_WORDS = 4
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _UNSPACED_WORD = re.compile(f"[{UNSPACED}]")
 _MARKS = ".,:;!?\"'()[]`*\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb\u3001\u3002\uff0c\uff1a\uff01\uff1f"
@@ -120,7 +117,8 @@ def swap_of(new: Frame, old: Frame) -> Swap | None:
         its[before : len(its) - behind],
         frozenset((*mine[:before], *mine[len(mine) - behind :])),
     )
-    fits = 0 < len(differs.new) <= MOST_VALUE_WORDS and 0 < len(differs.old) <= MOST_VALUE_WORDS
+    # Where more differs than a name has words, two statements say different things.
+    fits = 0 < len(differs.new) <= MAX_PHRASE_WORDS and 0 < len(differs.old) <= MAX_PHRASE_WORDS
     return differs if fits and differs.shared else None
 
 
@@ -155,9 +153,9 @@ def subject_of(clause: str, value: str) -> str:
     if frame_of(clause).points_back:
         return ""
     if clause.startswith(value):
-        return " ".join(value.casefold().split()[:_SUBJECT_WORDS])
+        return " ".join(value.casefold().split()[:MAX_PHRASE_WORDS])
     low = " ".join(frame_of(clause).words).replace(value.casefold(), " ")
     words = [word for word in _words(low) if word.isalpha() and word not in IS | _POINTS | _OWN]
     if words and _UNSPACED_WORD.fullmatch(words[0]):
-        return "".join(words[: 2 * _SUBJECT_WORDS])
-    return " ".join(words[:_SUBJECT_WORDS])
+        return "".join(words[: 2 * MAX_PHRASE_WORDS])
+    return " ".join(words[:MAX_PHRASE_WORDS])

@@ -55,8 +55,8 @@ def facts_list(facts: Sequence[Fact]) -> str:
 
     A clause of a speaker stands under their name in brackets, in the order in which they first spoke: "I" means them.
     The user's come first and without a heading where no name is known; an assistant's say so, so that they do not pass
-    for a user's. A model's sentences name who speaks, each on a line. The day stands above what was said on it, where it
-    changes. Where two values are told of one thing, each has its date, the newer first.
+    for a user's. A model's sentences name who speaks, each on a line. The day stands above what was said on it, where
+    it changes. Where two values are told of one thing, each has its date, the newer first.
     """
     said: dict[tuple[bool, str], dict[str, list[Fact]]] = {}
     doubtful = rivals(facts)
