@@ -9,7 +9,13 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.messages.content_blocks import with_told_blocks
 from langchain_tiered_memory.messages.message_repairs import without_reasoning
-from langchain_tiered_memory.messages.showing import message_or_stand_in, pointer_to, with_shorter_calls
+from langchain_tiered_memory.messages.showing import (
+    message_or_stand_in,
+    pointer_to,
+    with_joined_texts,
+    with_shorter_calls,
+    with_told_calls,
+)
 from langchain_tiered_memory.text.truncation import shorten_message
 
 if TYPE_CHECKING:
@@ -98,8 +104,11 @@ def shortened(
     if framing(message) > max_tokens:
         message = without_reasoning(message)
     message = with_told_blocks(message, fits=lambda one: framing(one) <= max_tokens)
+    if framing(message) > max_tokens and entry.calls:
+        excess = framing(message) - max_tokens
+        message = with_told_calls(message, excess_tokens=excess, count=count, pointer=pointer)
     room = max(0, max_tokens - framing(message))
-    cut = shorten_message(message, max_tokens=room, count=count, pointer=pointer)
+    cut = shorten_message(with_joined_texts(message, room=room), max_tokens=room, count=count, pointer=pointer)
     return Piece(
         part=part, message=cut, tokens=counter.count_message(cut), entry=entry, passages=(entry,), damaged=damaged
     )

@@ -88,8 +88,9 @@ def without_blank_text(message: BaseMessage) -> BaseMessage:
         # A blank result stays: it is what the tool said.
         blank = bool(content) and not content.strip() and not isinstance(message, ToolMessage)
         return message.model_copy(update={"content": ""}) if blank else message
-    kept = [block for block in content if not _is_blank(block)]
-    if len(kept) == len(content) and content:
+    # A bare text in a list is LangChain's own; OpenAI takes blocks alone.
+    kept = [{"type": "text", "text": one} if isinstance(one, str) else one for one in content if not _is_blank(one)]
+    if kept == content and content:
         return message
     return message.model_copy(update={"content": kept or ""})
 
@@ -102,12 +103,16 @@ def says_nothing(message: BaseMessage) -> bool:
 
 
 def without_reasoning(message: BaseMessage) -> BaseMessage:
-    """`message` without any of its reasoning blocks: for one whose bound prefix is no longer what it was."""
+    """`message` without any of its reasoning: for one whose bound prefix is no longer what it was."""
+    update: dict[str, Any] = {}
     blocks = blocks_of(message.content)
     kept = [block for block in blocks if not _is_reasoning(block)]
-    if len(kept) == len(blocks):
-        return message
-    return message.model_copy(update={"content": kept or ""})
+    if len(kept) != len(blocks):
+        update["content"] = kept or ""
+    if "reasoning_content" in message.additional_kwargs:  # DeepSeek's, and of others that speak as it does
+        others = message.additional_kwargs.items()
+        update["additional_kwargs"] = {key: value for key, value in others if key != "reasoning_content"}
+    return message.model_copy(update=update) if update else message
 
 
 def has_partial_reasoning(message: BaseMessage) -> bool:

@@ -113,7 +113,7 @@ def _mended_singles(messages: Iterable[BaseMessage], repairs: list[str]) -> list
                 repairs.append(f"{_named(full)} is empty; it was left out")
                 continue
             if kept is not message:
-                repairs.append(f"{_named(full)} had blank text, which was left out")
+                repairs.append(f"{_named(full)} had blank texts, now left out, or bare ones, now blocks")
             full, renamed = names.with_valid_name(full)
             if renamed is not None:
                 repairs.append(f"{_named(full)} {renamed}")

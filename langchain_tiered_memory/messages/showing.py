@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import compact_json, texts_in, with_texts
-from langchain_tiered_memory.text.truncation import first_chars, head_and_tail, water_level
+from langchain_tiered_memory.text.truncation import first_chars, head_and_tail, text_in, water_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +26,8 @@ QUOTE_TOKENS = 4
 """A quote's speaker and line break."""
 LEAST_TOKENS = 24
 """A quote shorter than this says nothing (rather fewer of them), and a cut text has no room beside its pointer."""
+_TOLD = "shortened_arguments"
+"""Stands for the arguments of a call that are shown as a text."""
 _QUOTED_CHARS = 400
 """Of the text that was derived from it before it was damaged."""
 
@@ -127,6 +129,51 @@ def with_shorter_calls(
         return head_and_tail(text, max_tokens=level, count=as_sent, pointer=pointer)
 
     calls = [{**call, "args": with_texts(call["args"], cut)} for call in message.tool_calls]
+    return _with_calls(message, calls)
+
+
+def with_told_calls(
+    message: BaseMessage, *, excess_tokens: int, count: Callable[[str], int], pointer: str
+) -> BaseMessage:
+    """As `with_shorter_calls`, where no long text can give way: numbers, many short texts, JSON that was cut off.
+
+    The arguments of the largest calls become their JSON as one text, and that is cut.
+    """
+    if not isinstance(message, AIMessage):
+        return message
+
+    def as_sent(text: str) -> int:
+        return count(compact_json({_TOLD: text}))
+
+    whole = [compact_json(call["args"]) for call in message.tool_calls]
+    raw = [str(call.get("args") or "") for call in message.invalid_tool_calls]
+    sizes = [as_sent(text) for text in (*whole, *raw)]
+    level = max(water_level(sizes, sum(map(count, (*whole, *raw))) - excess_tokens), LEAST_TOKENS)
+
+    def cut(text: str) -> str:
+        return head_and_tail(text, max_tokens=level, count=as_sent, pointer=pointer)
+
+    calls = [
+        call if as_sent(text) <= level else {**call, "args": {_TOLD: cut(text)}}
+        for call, text in zip(message.tool_calls, whole, strict=True)
+    ]
+    invalid = [{**call, "args": cut(text)} for call, text in zip(message.invalid_tool_calls, raw, strict=True)]
+    return _with_calls(message, calls).model_copy(update={"invalid_tool_calls": invalid})
+
+
+def with_joined_texts(message: BaseMessage, *, room: int) -> BaseMessage:
+    """`message` with all its texts as one, in the place of the first, where they are too many to show some of each."""
+    content = message.content
+    places = [at for at, block in enumerate(content) if text_in(block)] if isinstance(content, list) else []
+    if room >= LEAST_TOKENS * len(places):
+        return message
+    joined = {"type": "text", "text": "\n".join(text_in(content[at]) for at in places)}
+    kept = [joined if at == places[0] else block for at, block in enumerate(content) if at not in places[1:]]
+    return message.model_copy(update={"content": kept})
+
+
+def _with_calls(message: AIMessage, calls: Sequence[Any]) -> AIMessage:
+    """`message` with these calls, also where its content repeats them."""
     by_id = {call["id"]: call["args"] for call in calls}
     kwargs = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
     content = message.content

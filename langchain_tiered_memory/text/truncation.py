@@ -72,7 +72,7 @@ def shorten_message(
     if isinstance(content, str):
         shown = head_and_tail(content, max_tokens=max_tokens, count=count, pointer=pointer)
         return message if shown == content else message.model_copy(update={"content": shown})
-    counts = {at: count(text) for at, block in enumerate(content) if (text := _text_in(block))}
+    counts = {at: count(text) for at, block in enumerate(content) if (text := text_in(block))}
     if sum(counts.values()) <= max_tokens:
         return message
     blocks: list[str | dict[Any, Any]] = list(content)
@@ -80,15 +80,16 @@ def shorten_message(
     for left, (at, tokens) in enumerate(sorted(counts.items(), key=lambda item: item[1])):
         share = room // (len(counts) - left)
         block = content[at]
-        text = _text_in(block)
+        text = text_in(block)
         shown = text if tokens <= share else head_and_tail(text, max_tokens=share, count=count, pointer=pointer)
         blocks[at] = shown if isinstance(block, str) else {**block, "text": shown}
         room -= min(tokens, share)
-    kept = [block for at, block in enumerate(blocks) if at not in counts or _text_in(block)]
+    kept = [block for at, block in enumerate(blocks) if at not in counts or text_in(block)]
     return message.model_copy(update={"content": kept})
 
 
-def _text_in(block: str | dict[Any, Any]) -> str:
+def text_in(block: str | dict[Any, Any]) -> str:
+    """The text of a content block that is nothing but a text; else an empty one."""
     if isinstance(block, str):
         return block
     text = block.get("text") if block.get("type") in {None, "text", "text-plain"} else None

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_tiered_memory.context.layout import recall_position
 from langchain_tiered_memory.context.pieces import MARK, Piece, ours, shortened, system_message
 from langchain_tiered_memory.messages.codec import encode
+from langchain_tiered_memory.messages.message_text import calls_of
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.text.truncation import water_level, whole_again
 from langchain_tiered_memory.types.records import Entry
@@ -37,7 +38,7 @@ def entry_of(message: BaseMessage) -> Entry:
         track="main",
         kind=None,
         task=None,
-        calls=(),
+        calls=calls_of(message),
         answers=None,
         group=1,
         pinned=False,
@@ -160,3 +161,47 @@ def test_a_providers_own_call_and_its_result_become_texts_together() -> None:
     kinds = [one["type"] for one in cut.message.content if isinstance(one, dict)]
     assert set(kinds) == {"text"}
     assert cut.message.content[-1] == said
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"rows": [[number, number * 7, number * 11] for number in range(900)]},
+        {"words": ["shed"] * 3000},
+        {f"field_{number}": number for number in range(900)},
+    ],
+    ids=["numbers", "words", "keys"],
+)
+def test_arguments_without_a_long_text_become_one_that_is_cut(args: dict[str, Any]) -> None:
+    block = {"type": "tool_use", "id": "c", "name": "write", "input": args}
+    short = {"name": "look", "args": {"order": 5}, "id": "d"}
+    made = [{"name": "write", "args": args, "id": "c"}, short]
+    message = AIMessage([{"type": "text", "text": "I write."}, block], tool_calls=made, id="m1")
+    cut = shortened(entry_of(message), max_tokens=300, counter=COUNTER).message
+    assert isinstance(cut, AIMessage)
+    assert 150 < COUNTER.count_message(cut) <= 300
+    assert "tokens left out" in cut.tool_calls[0]["args"]["shortened_arguments"]
+    assert cut.tool_calls[1]["args"] == short["args"]
+    assert cut.content == [{"type": "text", "text": "I write."}, {**block, "input": cut.tool_calls[0]["args"]}]
+
+
+def test_arguments_that_are_no_json_are_cut_too() -> None:
+    wrong = {"name": "write", "args": '{"text": "' + _LONG, "id": "c", "error": "cut off", "type": "invalid_tool_call"}
+    cut = shortened(entry_of(AIMessage("", invalid_tool_calls=[wrong])), max_tokens=300, counter=COUNTER).message
+    assert isinstance(cut, AIMessage)
+    assert 150 < COUNTER.count_message(cut) <= 300
+    assert str(cut.invalid_tool_calls[0]["args"]).startswith('{"text": "The shed')
+
+
+def test_reasoning_beside_the_content_leaves_before_the_words_do() -> None:
+    said = AIMessage("The shed costs 900 euros.", additional_kwargs={"reasoning_content": _LONG, "kept": True})
+    cut = shortened(entry_of(said), max_tokens=300, counter=COUNTER).message
+    assert (cut.content, cut.additional_kwargs) == (said.content, {"kept": True})
+
+
+def test_texts_that_are_too_many_are_shown_as_one() -> None:
+    pages = [{"type": "text", "text": f"Page {number} says this and that."} for number in range(900)]
+    cut = shortened(entry_of(HumanMessage(pages)), max_tokens=300, counter=COUNTER)
+    assert 150 < cut.tokens <= 300
+    assert cut.message.text.startswith("Page 0 says this and that.\nPage 1 says")
+    assert cut.message.text.endswith("Page 899 says this and that.")

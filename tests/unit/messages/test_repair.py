@@ -145,6 +145,11 @@ def test_a_call_id_used_again_gets_another_with_its_own_result() -> None:
     assert first.tool_call_id == "a" != second.tool_call_id
 
 
+def test_a_bare_text_in_a_list_becomes_a_block() -> None:
+    made = valid(HumanMessage(["look", {"type": "text", "text": "here"}]))
+    assert made.messages[0].content == [{"type": "text", "text": "look"}, {"type": "text", "text": "here"}]
+
+
 def test_renaming_a_call_reaches_its_content_block_and_its_signature() -> None:
     block = {"type": "tool_use", "id": "a|b", "name": "search", "input": {}}
     signatures = {"__gemini_function_call_thought_signatures__": {"a|b": "c2ln"}}
@@ -229,7 +234,7 @@ def test_reasoning_that_nothing_follows_is_left_out() -> None:
 def test_reasoning_that_only_blank_text_follows_is_left_out() -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     made = valid(HumanMessage("go"), AIMessage(["well", thought, ""]), HumanMessage("and?"))
-    assert made.messages[1].content == ["well"]
+    assert made.messages[1].content == [{"type": "text", "text": "well"}]
     assert any("reasoning that was cut off" in one for one in made.repairs)
 
 
