@@ -2,8 +2,8 @@
 
 A call that changes a file holds the file's own words: the text that it replaces and the one that takes its place, a
 whole file, the hunks of a patch, or a here-document of a shell. Read from the arguments by their meaning, for tools
-differ in their names: an argument beginning with `old` is what goes, any other long text is what comes. Line numbers
-that a tool prints before each line are no part of a file and are taken off.
+differ in their names: an argument beginning with `old` is what goes, the whole file or the longest other text is what
+comes. Line numbers that a tool prints before each line are no part of a file and are taken off.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ class Change:
     new: str
     whole: bool = False
     """Whether it is all of the file."""
+    every: bool = False
+    """Whether it replaces `old` wherever that stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,12 @@ def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...
 def unsaid_of(call: RequestedCall, changes: Sequence[Change], settings: FileSettings) -> tuple[Unsaid, ...]:
     """The files that a call changed otherwise than by the `changes` that it holds."""
     said = {change.path for change in changes}
-    return tuple(Unsaid(path=path, fate=fate) for path, fate in fates_of_call(call, settings) if path not in said)
+    fates = fates_of_call(call, settings)
+    if not is_shell(call, settings):
+        known = {path for path, _ in fates}
+        written = (touch.path for touch in touches_of_call(call, settings) if touch.operation == "write")
+        fates += tuple((path, "edited") for path in written if path not in known)
+    return tuple(Unsaid(path=path, fate=fate) for path, fate in fates if path not in said)
 
 
 def reading_of(call: RequestedCall, result: BaseMessage, settings: FileSettings) -> Reading | None:
@@ -147,17 +154,24 @@ def _pairs(value: Mapping[str, Any], path: str, settings: FileSettings, depth: i
     texts = {folded(key): one for key, one in value.items() if isinstance(one, str) and folded(key) not in named}
     old = next((one for key, one in texts.items() if key.startswith(_GOES)), "")
     rest = {key: one for key, one in texts.items() if not key.startswith(_GOES) and key != "command"}
-    if old:
-        comes = next((one for key, one in rest.items() if key.startswith(_COMES)), None)
-        rest = {"": max(rest.values(), key=len, default="") if comes is None else comes}
-    for key, text in rest.items():
-        if old or len(text) >= _LEAST_CHARS:
-            where = own if depth else path
-            yield Change(path=where, old=old[:READ_CHARS], new=text[:READ_CHARS], whole=key in _WHOLE_FILE)
+    comes = next((key for key in rest if (key.startswith(_COMES) if old else key in _WHOLE_FILE)), None)
+    key = max(rest, key=lambda one: len(rest[one]), default="") if comes is None else comes
+    text, is_whole = rest.get(key, ""), not old and key in _WHOLE_FILE and not _adds(value)
+    if old or is_whole or len(text) >= _LEAST_CHARS:
+        every = any(folded(name) == "replaceall" and one is True for name, one in value.items())
+        where = own if depth else path
+        yield Change(path=where, old=old[:READ_CHARS], new=text[:READ_CHARS], whole=is_whole, every=every)
     for inner in value.values():
         for one in inner if isinstance(inner, list) else (inner,):
             if isinstance(one, dict) and depth < _MAX_DEPTH:
                 yield from _pairs(one, path, settings, depth + 1)
+
+
+def _adds(args: Mapping[str, Any]) -> bool:
+    """Whether what is written joins what a file says, at its end or at a line."""
+    said = {folded(key): value for key, value in args.items()}
+    at_line = any(key.startswith("line") or key.endswith("line") for key in said)
+    return at_line or said.get("append") is True or said.get("mode") in ("a", "append")
 
 
 def _patched(body: str, paths: list[str]) -> Iterator[Change]:

@@ -273,19 +273,22 @@ def _lengthen(fragment: _Fragment, fresh: _Fragment, lines: list[str], *, at: in
 def _replace(fragment: _Fragment, change: Change, *, age: int, shown: bool) -> bool:
     """What a later write replaced, replaced; whether it was there and can be shown there."""
     whole, old, new = fragment.text, change.old, change.new
-    place = whole.find(old)
-    if place < 0:
-        return False
-    start = whole.count("\n", 0, place)
-    end = start + old.count("\n") + 1
-    fragment.lines = (whole[:place] + new + whole[place + len(old) :]).split("\n")
-    fragment.shift(new.count("\n") - old.count("\n"), behind=end)
-    written = start, start + new.count("\n") + 1, age
-    fragment.touched.append(written)
-    if shown:
-        fragment.seen.append(written)
-    fragment.changed = True
-    return not fragment.shown
+    places = [whole.find(old)]
+    while change.every and places[-1] >= 0:
+        places.append(whole.find(old, places[-1] + len(old)))
+    places = [place for place in places if place >= 0]
+    for place in reversed(places):
+        start = whole.count("\n", 0, place)
+        end = start + old.count("\n") + 1
+        whole = whole[:place] + new + whole[place + len(old) :]
+        fragment.shift(new.count("\n") - old.count("\n"), behind=end)
+        written = start, start + new.count("\n") + 1, age
+        fragment.touched.append(written)
+        if shown:
+            fragment.seen.append(written)
+    if places:
+        fragment.lines, fragment.changed = whole.split("\n"), True
+    return bool(places) and not fragment.shown
 
 
 def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Iterator[_Piece]:

@@ -48,8 +48,27 @@ def test_a_text_that_is_deleted_is_replaced_by_nothing() -> None:
 
 @pytest.mark.parametrize("key", ["content", "file_text", "contents"])
 def test_a_written_file_is_the_whole_of_it(key: str) -> None:
-    asked = call("write_file", path="a.py", **{key: NEW})
-    assert changes_of(asked, SETTINGS) == (Change(path="a.py", old="", new=NEW, whole=True),)
+    for text in (NEW, "x = 1", ""):
+        asked = call("write_file", path="a.py", **{key: text}, description="Says what the crane lifts, and to where.")
+        assert changes_of(asked, SETTINGS) == (Change(path="a.py", old="", new=text, whole=True),)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        call("write_file", path="a.py", content=NEW, mode="append"),
+        call("write_file", path="a.py", content=NEW, append=True),
+        call("insert", path="a.py", line=3, content=NEW),
+        call("edit_file", target_file="a.py", instructions="I make it lift higher.", code_edit=NEW),
+    ],
+)
+def test_what_joins_a_file_is_not_the_whole_of_it(asked: RequestedCall) -> None:
+    assert changes_of(asked, SETTINGS) == (Change(path="a.py", old="", new=NEW),)
+
+
+def test_a_tool_may_replace_every_place() -> None:
+    asked = call("edit_file", file_path="a.py", old_string=OLD, new_string=NEW, replace_all=True)
+    assert changes_of(asked, SETTINGS) == (Change(path="a.py", old=OLD, new=NEW, every=True),)
 
 
 def test_hunks_of_a_patch_stand_with_the_lines_around_them() -> None:
@@ -85,7 +104,8 @@ def test_each_hunk_of_what_git_prints_is_of_its_file() -> None:
     [
         (call("delete", file_path="src/crane.py"), [("src/crane.py", "gone")]),
         (call("str_replace_based_edit_tool", command="delete", path="a.py"), [("a.py", "gone")]),
-        (call("delete_lines", path="a.py", start=1), []),
+        (call("delete_lines", path="a.py", start=1), [("a.py", "edited")]),
+        (call("str_replace_based_edit_tool", command="undo_edit", path="a.py"), [("a.py", "edited")]),
         (
             call("move_file", source="/srv/port/src/old/crane.py", destination="src/crane.py"),
             [("/srv/port/src/old/crane.py", "gone"), ("src/crane.py", "anew")],
@@ -209,4 +229,5 @@ def test_a_here_document_says_what_its_file_is() -> None:
     asked = call("tools/bash", command=f"cat > src/crane.py <<'EOF'\n{NEW}\nEOF\n")
     assert unsaid_of(asked, (), SETTINGS) == (Unsaid(path="src/crane.py", fate="anew"),)
     assert unsaid_of(asked, changes_of(asked, SETTINGS), SETTINGS) == ()
-    assert unsaid_of(call("Edit", file_path="a.py", old_string=OLD, new_string=NEW), (), SETTINGS) == ()
+    edited = call("Edit", file_path="a.py", old_string=OLD, new_string=NEW)
+    assert unsaid_of(edited, changes_of(edited, SETTINGS), SETTINGS) == ()

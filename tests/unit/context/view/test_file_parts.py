@@ -63,6 +63,15 @@ def test_a_change_under_another_name_of_the_file_changes_what_was_read(first: st
     assert LINES[4] not in parts
 
 
+def test_a_change_of_every_place_changes_each() -> None:
+    texts = [read(2, LINES), wrote(3, "page 9", old="line 9", age=100)]
+    every = [texts[0], FileText(seq=3, age=100, text=Change(path="a.py", old="line", new="page\nof", every=True))]
+    assert file_parts(texts, room=2000, count=words).count("page") == 1
+    parts = file_parts(every, room=2000, count=words)
+    assert parts.count("page\nof") == len(LINES)
+    assert "line " not in parts.replace("lines left out", "")
+
+
 def test_lines_around_what_was_written_go_before_others_of_the_same_reading() -> None:
     parts = file_parts([read(2, LINES), wrote(3, "the new line 30", old=LINES[30])], room=240, count=words)
     assert LINES[29] in parts
