@@ -537,6 +537,14 @@ def only_reads(command: str) -> bool:
     )
 
 
+def shows_lines(call: RequestedCall) -> bool:
+    """Whether all that a call of a shell prints is one run of lines of a file, as of `cat a.py | head -20`."""
+    showing = [words for command in _commands(call) for words in simple_commands(command) if words[0] != "cd"]
+    names = [words for words in showing if any(_is_plain(file) for file, how, _ in _named_by(words) if how == "read")]
+    programs = {words[0].rsplit("/", 1)[-1] for words in showing}
+    return len(names) == 1 and all(name == "sed" or _LOOKERS.get(name) == "read" for name in programs)
+
+
 def simple_commands(command: str) -> Iterator[list[str]]:
     """The words of each simple command; a redirection stands in them as `>` or `<` before its file."""
     if len(command) > READ_CHARS:

@@ -23,7 +23,7 @@ from langchain_tiered_memory.messages.file_accesses import (
     plain_path,
     touches_of_call,
 )
-from langchain_tiered_memory.messages.file_texts import changes_of, reading_of, shows_numbers, unsaid_of
+from langchain_tiered_memory.messages.file_texts import changes_of, file_looked_at, reading_of, shows_numbers, unsaid_of
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.text.readings import read_of
@@ -147,18 +147,18 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
             if not (touches or unsaid):
                 continue
             result = message_or_stand_in(answer)[0]
-            reading = reading_of(call, result, settings)
+            reading, looked_at = reading_of(call, result, settings), file_looked_at(touches)
             written = [touch.path for touch in touches if touch.operation == "write"]
             kind: _Kind | None = None
             text = text_of(result)
             has_lines, of_shell = "\n" in text.strip(), is_shell(call, settings)
-            has_form = _names(text, written) if written else reading is not None and shows_numbers(text)
+            has_form = _names(text, written) if written else looked_at is not None and shows_numbers(text)
             if not of_shell and (written or (reading is not None and text)):
                 kind = "write" if written else "read", folded(call.name), any(change.old for change in changes)
             refused = getattr(result, "status", "success") == "error"
             if of_shell and has_lines and (not written or changes_midway(call)):
                 refused = False  # the last of its commands failed, and another read or wrote
-            if reading is not None and reading.path in text and plain_path(text) != reading.path:
+            if looked_at is not None and looked_at in text and plain_path(text) != looked_at:
                 refused = refused or not (has_lines or has_form)
             yield FileCall(
                 group=group.first_seq,

@@ -19,9 +19,11 @@ from langchain_tiered_memory.messages.file_accesses import (
     done_whole,
     fates_of_call,
     folded,
+    is_shell,
     names_shell,
     patched_paths,
     plain_path,
+    shows_lines,
     simple_commands,
     touches_of_call,
 )
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.messages.content_blocks import RequestedCall
     from langchain_tiered_memory.messages.file_accesses import Fate
     from langchain_tiered_memory.settings import FileSettings
+    from langchain_tiered_memory.types.drafts import FileTouch
 
 _MAX_CHANGES = 100
 """Of one call."""
@@ -121,14 +124,21 @@ def unsaid_of(call: RequestedCall, changes: Sequence[Change], settings: FileSett
     return tuple(Unsaid(path=path, fate=fate) for path, fate in fates if path not in said)
 
 
+def file_looked_at(touches: Sequence[FileTouch]) -> str | None:
+    """The one file that a call was to read; `None` for another call, or one of several files."""
+    paths = {touch.path for touch in touches}
+    return touches[0].path if len(paths) == 1 and touches[0].operation == "read" else None
+
+
 def reading_of(call: RequestedCall, result: BaseMessage, settings: FileSettings) -> Reading | None:
-    """The lines of the one file that a call showed; `None` for another call, or one of several files."""
-    touched = touches_of_call(call, settings)
-    paths = {touch.path for touch in touched}
-    if len(paths) != 1 or touched[0].operation != "read" or getattr(result, "status", "success") == "error":
+    """The lines of the one file that a call showed; `None` where it showed something else, too."""
+    path = file_looked_at(touches_of_call(call, settings))
+    if path is None or getattr(result, "status", "success") == "error":
+        return None
+    if is_shell(call, settings) and not shows_lines(call):
         return None
     lines, first = _lines_read(text_of(result)[:READ_CHARS])
-    return Reading(path=touched[0].path, lines=lines, first=first)
+    return Reading(path=path, lines=lines, first=first)
 
 
 def shows_numbers(text: str) -> bool:

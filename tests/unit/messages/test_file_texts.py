@@ -173,6 +173,23 @@ def test_a_reading_without_numbers_is_taken_as_it_is() -> None:
     assert reading_of(call("bash", command="cat a.py"), result, SETTINGS) == Reading(path="a.py", lines=("one", "two"))
 
 
+@pytest.mark.parametrize(
+    ("command", "is_reading"),
+    [
+        ("cd src && cat a.py 2>/dev/null | head -20", True),
+        ("nl -ba src/a.py | sed -n 1,20p", True),
+        ("cat a.py; git status", False),
+        ("cat a.py && pytest -q", False),
+        ("cat a.py | grep -n crane", False),
+        ("head -5 a.py; tail -5 a.py", False),
+        ("echo the crane:; cat a.py", False),
+    ],
+)
+def test_what_other_commands_print_is_no_text_of_a_file(command: str, *, is_reading: bool) -> None:
+    found = reading_of(call("bash", command=command), ToolMessage("one\ntwo", tool_call_id="c"), SETTINGS)
+    assert (found is not None) == is_reading
+
+
 def test_several_files_failed_reads_and_what_a_write_gave_are_no_reading() -> None:
     result = ToolMessage("one\ntwo", tool_call_id="c")
     assert reading_of(call("bash", command="cat a.py b.py"), result, SETTINGS) is None
