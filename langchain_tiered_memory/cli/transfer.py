@@ -30,7 +30,7 @@ def export(
     *,
     to: ToFile = None,
 ) -> None:
-    """Write messages as JSON Lines: one message per line, with its session, time, track, kind, task and pin.
+    """Write messages as JSON Lines: one message per line, with its session, user, time, track, kind, task and pin.
 
     `tiered-memory import` reads them back. Summaries and indexes are not written: they are rebuilt from the messages.
     """
@@ -41,8 +41,9 @@ def export(
         count = 0
         with written(to) as file, progress("exporting", len(wanted), is_drawn=not file.isatty()) as step:
             for session in wanted:
+                _, ref = session.core.found()
                 for entry in entries_of(session):
-                    file.write(export_line(session.session_id, entry) + "\n")
+                    file.write(export_line(session.session_id, entry, user=ref.user if ref else None) + "\n")
                     count += 1
                 step()
     err().print(f"{plural(count, 'message')} of {plural(len(wanted), 'session')} written", style="dim")

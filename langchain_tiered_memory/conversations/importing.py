@@ -1,4 +1,4 @@
-"""Imports a conversation into a session with its times, tracks, kinds, tasks and pins, and exports one.
+"""Imports a conversation into a session with its user, times, tracks, kinds, tasks and pins, and exports one.
 
 `read_conversations` reads an export back without loss, except for earlier revisions.
 """
@@ -94,7 +94,7 @@ def add_conversation(
     """
     done = 0
     for (track, kind, task), run in groupby(conversation.turns, key=lambda turn: (turn.track, turn.kind, turn.task)):
-        session = memory.session(session_id, track=track, title=conversation.title)
+        session = memory.session(session_id, user=conversation.user, track=track, title=conversation.title)
         turns = list(run)
         for start in range(0, len(turns), BATCH):
             batch = turns[start : start + BATCH]
@@ -109,10 +109,10 @@ def add_conversation(
                 progress(Progress(step="messages", done=done, of=len(conversation.turns)))
 
 
-def export_line(session_id: str, entry: Entry) -> str:
-    """One message as JSON: session, id, time, the message, and its track, kind, task and pin if set."""
+def export_line(session_id: str, entry: Entry, *, user: str | None = None) -> str:
+    """One message as JSON: session, id, time, the message, and its user, track, kind, task and pin if set."""
     track = entry.track if entry.track != DEFAULT_TRACK else None
-    about = {"track": track, "kind": entry.kind, "task": entry.task, "pinned": entry.pinned or None}
+    about = {"user": user, "track": track, "kind": entry.kind, "task": entry.task, "pinned": entry.pinned or None}
     row: dict[str, object] = {"session": session_id, "id": entry.id, "at": utc(entry.at).isoformat()}
     row |= {name: value for name, value in about.items() if value is not None}
     return json.dumps(row | {"message": json.loads(entry.payload)}, ensure_ascii=False)

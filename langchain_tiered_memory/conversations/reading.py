@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-from functools import partial
+from dataclasses import replace
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -131,10 +131,14 @@ def _exported(rows: list[Located]) -> tuple[Conversation | Refused, ...]:
     sessions: dict[str, list[Located]] = {}
     for row in rows:
         sessions.setdefault(row.text("session"), []).append(row)
-    read = partial(listed_conversation, keeps_times=True)
     if len(sessions) == 1:
-        return tuple(read(lines, name=name) for name, lines in sessions.items())
-    return tuple(attempted(name, read, lines, name=name) for name, lines in sessions.items())
+        return tuple(_session(lines, name=name) for name, lines in sessions.items())
+    return tuple(attempted(name, _session, lines, name=name) for name, lines in sessions.items())
+
+
+def _session(lines: list[Located], *, name: str) -> Conversation:
+    user = next((line.text("user") for line in lines if line.get("user") is not None), None)
+    return replace(listed_conversation(lines, name=name, keeps_times=True), user=user)
 
 
 def _with_messages(row: Located, *, name: str) -> Conversation:

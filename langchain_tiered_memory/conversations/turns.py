@@ -91,6 +91,8 @@ class Conversation:
     sittings: tuple[Sitting, ...]
     questions: tuple[Question, ...] = ()
     title: str | None = None
+    user: str | None = None
+    """Whose session it was, in our own export."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

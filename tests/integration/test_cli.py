@@ -187,9 +187,12 @@ def test_an_export_can_be_imported_and_exported_again_without_a_difference(tmp_p
         memory.session("chat", track="side").add_messages(
             [sample_conversation().turns[0].message], kind="note", task="t"
         )
+        memory.session("own", user="ann").add_messages(["hi"])
     assert called("export", db, "--out", str(first)).exit_code == 0
     added = json.loads(called("import", other, str(first), "--no-embeddings", "--json").stdout)
-    assert added == {"added": {"chat": 61}, "refused": []}
+    assert added == {"added": {"chat": 61, "own": 1}, "refused": []}
+    with TieredMemory.open(other, embeddings=None) as memory:
+        assert memory.sessions(user="ann") == ["own"]
     assert called("export", other, "--out", str(second)).exit_code == 0
     assert first.read_text(encoding="utf-8") == second.read_text(encoding="utf-8")
     assert len(read_conversations(first)[0].turns) == 61

@@ -14,7 +14,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langchain_tiered_memory import TieredMemory, aimport_conversations, import_conversations
 from langchain_tiered_memory.conversations.importing import export_line
 from langchain_tiered_memory.conversations.reading import open_conversations
-from langchain_tiered_memory.errors import InvalidInputError, SettingsError
+from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, SettingsError
 from tests.memory_builders import entries_of, open_memory
 
 if TYPE_CHECKING:
@@ -176,20 +176,28 @@ def test_what_is_imported_twice_is_there_once(tmp_path: Path, made: Any) -> None
         assert import_conversations(memory, path).added == dict.fromkeys(first, 0)
 
 
-def test_an_export_comes_back_with_each_message_on_its_track_pinned_there_and_at_its_time(tmp_path: Path) -> None:
+def test_an_export_comes_back_with_its_user_and_each_message_on_its_track_pinned_there_and_at_its_time(
+    tmp_path: Path,
+) -> None:
     with open_memory() as memory:
-        session, scout = (memory.session("s", track=track) for track in ("main", "scout"))
+        session, scout = (memory.session("s", user="ann", track=track) for track in ("main", "scout"))
         session.add_messages([HumanMessage("hi", id="1"), HumanMessage("there", id="2")], at=NOW)
         scout.add_messages([HumanMessage("hi", id="1")], at=NOW - 1e6)
         session.add_messages([HumanMessage("again", id="3")], at=NOW - 50)
         scout.pin("1")
         before = [told(entry) for entry in entries_of(session)]
-        lines = [export_line("s", entry) for entry in entries_of(session)]
+        lines = [export_line("s", entry, user="ann") for entry in entries_of(session)]
     path = written(tmp_path / "export.jsonl", "\n".join(lines))
     with open_memory() as memory:
         assert import_conversations(memory, path).added == {"s": 4}
         assert [told(entry) for entry in entries_of(memory.session("s"))] == before
         assert import_conversations(memory, path).added == {"s": 0}
+        assert memory.sessions(user="ann") == ["s"]
+    with open_memory() as memory:
+        memory.session("s", user="bob").add_messages(["hi"])
+        with pytest.raises(MixedOwnersError):
+            import_conversations(memory, path)
+        assert len(memory.session("s").messages()) == 1
 
 
 def told(entry: Entry) -> tuple[Any, ...]:
