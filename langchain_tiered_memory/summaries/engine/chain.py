@@ -312,9 +312,11 @@ class Chain:
             if not isinstance(allowed, Pass):
                 tried.leave_alone(allowed)
                 continue
-            if tried.failure is not None:
-                said = f"{plugin.name} takes over: {tried.failure}"
-                self.report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=tried.failure.reason)
+            if tried.anybody:
+                why = tried.error()
+                self.report(
+                    EventName.NEXT_WRITER, f"{plugin.name} takes over: {why}", writer=plugin.name, cause=why.reason
+                )
             try:
                 with self.writers.breaks(plugin, allowed, self.now):
                     answers = yield from self.writers.write_together(plugin, parts, self.now, standing=standing)

@@ -139,9 +139,14 @@ def test_a_provider_that_asks_for_a_pause_of_no_time_is_a_failure_like_another()
 
 
 def test_the_next_model_takes_over_from_one_whose_provider_asks_for_a_pause() -> None:
-    second = answering(GOOD)
-    made = run(engine(answering(BusyError()), second).condense(job()))
+    heard = Heard()
+    one = engine(answering(BusyError()), answering(GOOD), heard=heard)
+    together(one)
+    made = run(one.condense(job()))
     assert (made.model, made.degraded) == ("two", False)
+    assert [("two takes over" in said, "asks for a pause" in said) for said in heard.of("next_writer")] == [
+        (True, True)
+    ] * 2
 
 
 def test_after_the_wait_one_trial_goes_to_the_model_and_closes_the_breaker() -> None:
