@@ -140,7 +140,7 @@ class _Border:
         raise self._error(msg)
 
     def _told_arguments(self) -> str:
-        own = [one for name, one in self._signature.parameters.items() if name != "self"]
+        own = [one for name, one in self._signature.parameters.items() if name not in ("self", "cls")]
         bare = [one.replace(annotation=one.empty) for one in own]
         return str(self._signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 

@@ -133,16 +133,16 @@ def _row_of_claude(message: Located) -> list[dict[str, Any]]:
 
 
 def _block(block: Mapping[str, Any]) -> str:
-    kind = block.get("type")
+    kind, tool = block.get("type"), block.get("name") or "a tool"
     if kind == "text":
         return str(block.get("text") or "")
     if kind == "tool_use":
-        return f"[{block.get('name')}: {json.dumps(block.get('input'), ensure_ascii=False)}]"
+        return f"[{tool}: {json.dumps(block.get('input'), ensure_ascii=False)}]"
     if kind == "tool_result":
         inner = block.get("content")
         several = inner if isinstance(inner, list) else [{"type": "text", "text": str(inner or "")}]
         parts = [_block(one) for one in several if isinstance(one, dict)]
-        return "\n".join([f"[{block.get('name')} gave:]", *(one for one in parts if one)])
+        return "\n".join([f"[{tool} gave:]", *(one for one in parts if one)])
     return ""
 
 

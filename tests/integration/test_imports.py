@@ -110,11 +110,16 @@ def test_an_export_of_chatgpt_is_read_along_the_branch_that_was_seen_last(tmp_pa
 
 
 def test_an_export_of_claude_is_read_with_its_attachments_and_without_its_thoughts(tmp_path: Path) -> None:
-    path = written(tmp_path / "conversations.json", [of_claude()])
+    made = of_claude()
+    made["chat_messages"][1]["content"] += [
+        {"type": "tool_use", "name": "measure", "input": {}},
+        {"type": "tool_result", "content": [{"type": "text", "text": "12.1"}]},
+    ]
+    path = written(tmp_path / "conversations.json", [made])
     with open_memory() as memory:
         assert import_conversations(memory, path).added == {"claude-1": 2}
         text = "How long is it?\n[attachment: notes.txt, txt]\nThe fence is 12 m."
-        assert said_in(memory, "claude-1") == [("human", text), ("ai", "12 m.")]
+        assert said_in(memory, "claude-1") == [("human", text), ("ai", "12 m.\n[measure: {}]\n[a tool gave:]\n12.1")]
         (hit, *_) = memory.session("claude-1").search("fence")
         assert hit.at < NOW + 31_536_000
 
