@@ -195,9 +195,10 @@ def settings_from_environment() -> Settings:
         if top in Settings.model_fields:
             continue
         is_grouped = _INSIDE in name.upper().removeprefix(PREFIX)
-        near = difflib.get_close_matches(top, Settings.model_fields, n=1, cutoff=_ALIKE if is_grouped else _MISSPELT)
+        known = {one: one for one in Settings.model_fields} if is_grouped else _joined()
+        near = difflib.get_close_matches(top, known, n=1, cutoff=_ALIKE if is_grouped else _MISSPELT)
         if is_grouped or near:
-            meant = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(Settings.model_fields)}"
+            meant = f"did you mean {known[near[0]]!r}?" if near else f"known are {', '.join(Settings.model_fields)}"
             msg = f"{name}: there is no {'group of settings' if is_grouped else 'setting'} {top!r}: {meant}"
             raise SettingsError(msg)
     names = [name for name, top in tops.items() if top in Settings.model_fields]
@@ -209,6 +210,16 @@ def settings_from_environment() -> Settings:
         for name in names:
             _read([name])
         raise
+
+
+def _joined(kind: type[Frozen] = Settings) -> dict[str, str]:
+    """All settings and groups, by their names as they are mistaken: a group separated by one underscore."""
+    found: dict[str, str] = {}
+    for name, field in kind.model_fields.items():
+        found[name] = name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Frozen):
+            found |= {f"{name}_{one}": f"{name}{_INSIDE}{inner}" for one, inner in _joined(field.annotation).items()}
+    return found
 
 
 def _read(names: Iterable[str]) -> Settings:

@@ -94,6 +94,8 @@ def test_without_such_variables_there_are_the_defaults(monkeypatch: pytest.Monke
         ("TIERED_MEMORY_CONTEXT__MAX_TOKENS", "many", "max_tokens must be a valid integer, not 'many'"),
         ("TIERED_MEMORY_CONTEXT__MAX_TOKNS", "1", "did you mean 'max_tokens'?"),
         ("TIERED_MEMORY_CONTXT__MAX_TOKENS", "1", "did you mean 'context'?"),
+        ("TIERED_MEMORY_CONTEXT_MAX_TOKENS", "777", "did you mean 'context__max_tokens'?"),
+        ("TIERED_MEMORY_CONDENSATION_STRATEGIES_FALBACK", "x", "did you mean 'condensation__strategies__fallback'?"),
         ("TIERED_MEMORY_BUSY_SECOND", "60", "did you mean 'busy_seconds'?"),
         ("TIERED_MEMORY_BUSY_SECONDS", "-1", "busy_seconds must be greater than 0"),
         ("TIERED_MEMORY_PRICES", "cheap", "lists and mappings are written as JSON"),
