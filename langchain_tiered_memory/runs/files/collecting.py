@@ -26,8 +26,6 @@ _MOST_PACKED = 200
 """Contents that one optimisation packs, the last opened first: some 2 s on source code, while nobody waits."""
 _LOOKED_FOR = 500
 """Cold files that a collection looks for on the disk, besides hot and warm: some 20 ms, and each has its turn."""
-_EARLY_SECONDS = 60.0
-"""Between two collections that came early: a run that works on many files stays above the alert."""
 
 
 def compress_warm(runtime: Runtime, ref: SessionRef) -> CollectionReport:
@@ -136,15 +134,15 @@ def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) 
     if is_crowded != (times.crowded_at is not None):
         since = now if is_crowded else None
         runtime.store.kept_files.change(ref, rules=rules, times={"crowded_at": since})
-    if is_crowded and times.crowded_at is None:
+    is_alert = is_crowded and times.crowded_at is None
+    if is_alert:
         runtime.report(
             EventName.FILES_CROWDED,
             f"hot and warm are {utilisation:.0%} full, above {rules.alert_share:.0%}: an early collection starts",
             session_id=ref.session_id,
             utilisation=round(utilisation, 3),
         )
-    is_early = is_crowded and _is_time(times.collected_at, now, min(_EARLY_SECONDS, rules.collect_seconds))
-    if is_early or _is_time(times.collected_at, now, rules.collect_seconds):
+    if is_alert or _is_time(times.collected_at, now, rules.collect_seconds):
         reason = f"every {rules.collect_seconds:g} s" if not is_crowded else f"{utilisation:.0%} full"
         reports.append(collect(runtime, ref, reason=reason, roots=roots))
     _to_rest(runtime, ref)
