@@ -30,9 +30,8 @@ _MOST_BYTES = 16_000_000
 MOST_WAITING = 1000
 """Accesses that wait at most, in one session: fewer than one in a hundred writes, so the 99th percentile is a read."""
 LONGEST_WAIT_SECONDS = 30.0
-"""For the oldest of them, while somebody tends the run: a twentieth of the time after which a file leaves hot."""
-_UNTENDED = 2.0
-"""Times as long, where nobody tends it: then who opens a file writes."""
+"""For the oldest of them: a twentieth of the time after which a file leaves hot. Who tends the run writes them then, or
+else who opens a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +90,12 @@ class HotCache:
             files = self._waiting.setdefault(ref.key, _Session(ref, moment)).files
             before = files.pop(path, None)  # the last one opened stands last
             files[path] = Waiting((before.count if before is not None else 0) + 1, at)
-            return files[path].count, self._waits_long(ref.key, moment, _UNTENDED * LONGEST_WAIT_SECONDS)
+            return files[path].count, self._waits_long(ref.key, moment)
 
     def waits_long(self, key: int, *, moment: float) -> bool:
         """Whether what waits for a session has waited long enough."""
         with self._lock:
-            return self._waits_long(key, moment, LONGEST_WAIT_SECONDS)
+            return self._waits_long(key, moment)
 
     def waits(self, key: int) -> bool:
         """Whether anything waits for a session."""
@@ -131,12 +130,12 @@ class HotCache:
             self._contents.clear()
             self._bytes = 0
 
-    def _waits_long(self, key: int, moment: float, longest: float) -> bool:
+    def _waits_long(self, key: int, moment: float) -> bool:
         waiting = self._waiting.get(key)
         if waiting is None:
             return False
         is_full = sum(one.count for one in waiting.files.values()) >= MOST_WAITING
-        return is_full or moment - waiting.since >= longest
+        return is_full or moment - waiting.since >= LONGEST_WAIT_SECONDS
 
     def _drop(self, place: tuple[int, str]) -> None:
         known = self._contents.pop(place, None)
