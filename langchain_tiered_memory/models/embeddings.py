@@ -23,8 +23,6 @@ from langchain_tiered_memory.sql import forks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from langchain_tiered_memory.models.downloads import OnBytes
-
 logger = logging.getLogger(__name__)
 
 DIRECTORY_VARIABLE = "TIERED_MEMORY_MINILM_DIR"
@@ -149,18 +147,15 @@ def may_download() -> bool:
     return os.environ.get(DOWNLOAD_VARIABLE) == "1"
 
 
-def fetch_minilm(on_bytes: OnBytes = lambda _done, _all: None) -> Path:
+def fetch_minilm() -> Path:
     """Download the MiniLM files (about 80 MB) into Chroma's cache and return their folder. The log says so first.
-
-    Args:
-        on_bytes: Called after each piece with the bytes so far, and the total if the server tells it.
 
     Raises:
         SettingsError: if the files cannot be downloaded. The message says how to do without them.
     """
     logger.warning("fetching the MiniLM embedding model (about 80 MB) into Chroma's cache")
     try:
-        fetch(minilm_download(), on_bytes)
+        fetch(minilm_download())
     except SettingsError as error:
         msg = (
             f"{error}; put {' and '.join(_FILES)} into a folder named by {DIRECTORY_VARIABLE}, or pass "
