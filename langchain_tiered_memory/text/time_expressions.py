@@ -16,7 +16,7 @@ _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS, start=1)}
-_COUNTS |= {"a": 1, "an": 1, "a couple of": 2, "first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1}
+_COUNTS |= {"a": 1, "an": 1, "a couple of": 2}
 _UNIT_DAYS = {"day": 1, "week": 7, "weekend": 7}
 
 _MONTH = (
@@ -31,7 +31,7 @@ _TO_DAY = r"(?:\s*(?:-|\u2013|to)\s*(?P<last_day>[0-3]?\d)(?:st|nd|rd|th)?)?"
 _COUNT = r"(?P<count>\d{1,3}|a couple of|an?|one|two|three|four|five|six|seven|eight|nine|ten)"
 _IN = r"(?:in|on|of|during|since|for|by|until|before|after|around|throughout|last|this|past)"
 _LEAD = (
-    r"(?:(?P<part>early|mid|late|beginning of|start of|middle of|end of)[\s-]*(?:the\s+)?"
+    r"(?:(?:early|mid|late|beginning of|start of|middle of|end of)[\s-]*(?:the\s+)?"
     rf"|{_IN}\s+(?:the\s+)?(?:year\s+)?)"
 )
 
@@ -80,33 +80,19 @@ def _day(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
 
 def _month(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
     start = _dated(match, midnight, day=1)
-    yield _part_of(Interval(start, _month_after(start, 1)), match.groupdict().get("part"))
-
-
-def _week_of_month(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
-    has_month = "month" in match.groupdict()
-    start = _dated(match, midnight, day=1) if has_month else _year_start(int(match["year"]), midnight)
-    count = _COUNTS[match["count"].casefold()]
-    if count < 0:
-        stop = _month_after(start, 1 if has_month else 12)
-        yield Interval(stop - timedelta(days=7), stop)
-    else:
-        yield Interval(start + timedelta(days=7 * (count - 1)), start + timedelta(days=7 * count))
+    yield Interval(start, _month_after(start, 1))
 
 
 def _season(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
     month = _SEASONS[match["season"].casefold()]
-    years = [int(match["year"])] if match["year"] else _latest_year(month, 1, midnight)
-    if match["year"] and month == _SEASONS["winter"]:  # the winter of 2024 may be either of two
-        years.append(years[0] - 1)
-    for year in years:
-        start = _year_start(year, midnight).replace(month=month)
-        yield _part_of(Interval(start, _month_after(start, 3)), match.groupdict().get("part"))
+    year = int(match["year"]) if match["year"] else _latest_year(month, 1, midnight)
+    start = _year_start(year, midnight).replace(month=month)
+    yield Interval(start, _month_after(start, 3))
 
 
 def _year(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
     start = _year_start(int(match["year"]), midnight)
-    yield _part_of(Interval(start, _month_after(start, 12)), match.groupdict().get("part"))
+    yield Interval(start, _month_after(start, 12))
 
 
 def _ago(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
@@ -144,12 +130,12 @@ def _unit_before(unit: str, count: int, midnight: datetime) -> Interval:
 def _dated(match: re.Match[str], midnight: datetime, *, day: int) -> datetime:
     """The matched month, in the matched year or else the latest that has begun."""
     month = _MONTHS.index(match["month"].casefold()[:3]) + 1
-    year = int(match["year"]) if match["year"] else _latest_year(month, day, midnight)[0]
+    year = int(match["year"]) if match["year"] else _latest_year(month, day, midnight)
     return midnight.replace(year=year, month=month, day=day)
 
 
-def _latest_year(month: int, day: int, midnight: datetime) -> list[int]:
-    return [midnight.year - ((month, day) > (midnight.month, midnight.day))]
+def _latest_year(month: int, day: int, midnight: datetime) -> int:
+    return midnight.year - ((month, day) > (midnight.month, midnight.day))
 
 
 def _year_start(year: int, midnight: datetime) -> datetime:
@@ -162,28 +148,16 @@ def _month_after(start: datetime, months: int) -> datetime:
     return start.replace(year=index // 12, month=index % 12 + 1)
 
 
-def _part_of(whole: Interval, part: str | None) -> Interval:
-    """The early, middle or late third of `whole`."""
-    if not part:
-        return whole
-    third = (whole.stop - whole.start) / 3
-    position = {"e": 2 if part.casefold().startswith("end") else 0, "l": 2, "m": 1}.get(part[0].casefold(), 0)
-    return Interval(whole.start + position * third, whole.start + (position + 1) * third)
-
-
 def _pattern(expression: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{expression})", re.IGNORECASE)
 
 
 _WEEKDAY = r"(?P<weekday>mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b"
-_WHICH = r"(?P<count>first|second|third|fourth|last)"
 
 _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Iterator[Interval]]], ...] = (
     # An earlier pattern takes its words from the later ones.
     (_pattern(rf"{_YEAR}[-/](?P<number>[01]\d)(?:[-/](?P<day>[0-3]\d))?(?!\d)"), _numeric),
     (_pattern(rf"(?P<day>[0-3]?\d)\.(?P<number>[01]?\d)\.{_YEAR}"), _numeric),
-    (_pattern(rf"{_WHICH}\s+week\s+of\s+{_MONTH}{_OF_YEAR}"), _week_of_month),
-    (_pattern(rf"{_WHICH}\s+week\s+of\s+{_YEAR}"), _week_of_month),
     (_pattern(rf"{_DAY}\s+(?:of\s+)?{_MONTH}{_OF_YEAR}"), _day),
     (_pattern(rf"{_MONTH}\s+{_DAY}{_TO_DAY}(?!\d){_OF_YEAR}"), _day),
     (_pattern(rf"{_LEAD}{_MONTH}{_OF_YEAR}"), _month),
