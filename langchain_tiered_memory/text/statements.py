@@ -25,7 +25,7 @@ MAX_CHARS = 200
 """A statement that is longer was one sentence; `clause_cut` shortens it."""
 
 MAX_JOINED_CHARS = 240
-"""Of a line with the items that it announces (more follow in a statement of their own), or a question with its answer."""
+"""Of a line with the items that it announces (more follow by themselves), or of a question with its answer."""
 _MAX_PAIR_CHARS = 220  # of a sentence that needs its predecessor, with it
 _SHORT_WORDS = 9  # an item of no more words, without a full stop, is a part of its list
 _LABEL_WORDS = 6  # an announcing line of no more words names its first item, however long that is
