@@ -65,6 +65,21 @@ def test_files_are_told_apart_by_track_and_by_session(store: SqlStore) -> None:
     assert latest(store, ref) == [("a", "write", 2)]
 
 
+def test_what_worked_on_files_is_found_on_a_track_and_on_all(store: SqlStore) -> None:
+    ref = append(
+        store,
+        "s",
+        touching(("a", "read")),
+        touching(("a", "search")),
+        touching(("b", "write"), track="other"),
+        touching(("a", "write"), ("c", "read")),
+    ).ref
+    assert store.files.worked_on(ref, track="main", limit=9) == [4, 1]
+    assert store.files.worked_on(ref, track=None, limit=9) == [4, 3, 1]
+    assert store.files.worked_on(ref, track=None, limit=1, before=4) == [3]
+    assert latest(store, ref, off={4}) == [("b", "write", 3), ("a", "read", 2)]
+
+
 def test_an_edit_touches_what_it_touches_now(store: SqlStore) -> None:
     ref = append(store, "s", touching(("a", "read"), ("b", "read"), message_id="m")).ref
     item = touching(("b", "write"), ("c", "read"), message_id="m")
