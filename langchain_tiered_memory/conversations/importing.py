@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable  # noqa: TC003 - read at the border, as are the next
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.conversations.reading import open_conversations
 from langchain_tiered_memory.conversations.turns import Conversation, ImportReport, Refused
 from langchain_tiered_memory.driver import off_loop_function
-from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - read at the border
 from langchain_tiered_memory.reports import Progress
 from langchain_tiered_memory.types.arguments import FilePath, SessionId  # noqa: TC001
@@ -103,7 +104,8 @@ def add_conversation(
             session.add_messages([turn.message for turn in batch], at=at, kind=kind, task=task)
             for turn in batch:
                 if turn.pinned:
-                    session.pin(turn.id)
+                    with suppress(NotFoundError):  # it was forgotten here, and does not come back
+                        session.pin(turn.id)
             done += len(batch)
             if progress is not None:
                 progress(Progress(step="messages", done=done, of=len(conversation.turns)))

@@ -12,6 +12,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from langchain_tiered_memory import TieredMemory, aimport_conversations, import_conversations
+from langchain_tiered_memory.conversations import importing
 from langchain_tiered_memory.conversations.importing import export_line
 from langchain_tiered_memory.conversations.reading import open_conversations
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, SettingsError
@@ -203,6 +204,23 @@ def test_an_export_comes_back_with_its_user_and_each_message_on_its_track_pinned
         with pytest.raises(MixedOwnersError):
             import_conversations(memory, path)
         assert len(memory.session("s").messages()) == 1
+
+
+def test_a_pinned_message_that_was_forgotten_stops_no_other_of_its_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "BATCH", 1)
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage(said, id=said) for said in ("first", "second")])
+        session.pin("first")
+        path = written(tmp_path / "export.jsonl", "\n".join(export_line("s", one) for one in entries_of(session)))
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("first", id="first")])
+        session.forget(message_ids=["first"])
+        assert import_conversations(memory, path).added == {"s": 1}
+        assert [one.text for one in session.messages()] == ["second"]
 
 
 def told(entry: Entry) -> tuple[Any, ...]:
