@@ -246,8 +246,8 @@ def _missing(text: str, job: CondenseJob, *, decided: bool, in_statements: bool)
     for source in job.sources:
         # What is condensed has been given up for dead: it waits no more.
         untold = [call for call in source.open_calls if folded(call) not in whole]
-        more = f" and {len(untold) - 1} more" if len(untold) > 1 else ""
-        yield from (f"{NOT_ANSWERED}{WAITING}{call}{more}" for call in untold[:1])
+        many = f"1 of {len(untold)}: " if len(untold) > 1 else ""
+        yield from (f"{NOT_ANSWERED}{WAITING}{many}{call}" for call in untold[:1])
     said = [unit for unit in units_of(job) if not _is_in_a_call(unit, job)]
     units = [unit for unit in said if _is_understood(unit)]
     terms = frozenset(analyse(text))

@@ -133,7 +133,7 @@ def test_a_call_without_a_result_comes_first_and_is_told_as_not_answered() -> No
 def test_many_calls_of_one_message_without_a_result_are_one_line() -> None:
     calls = tuple(f"look_up(order={number})" for number in range(7, 12))
     done = audit("nothing", message("Looking.", role="assistant", open_calls=calls))
-    assert done.added == ("Not answered: call look_up(order=7) and 4 more",)
+    assert done.added == ("Not answered: call 1 of 5: look_up(order=7)",)
 
 
 def test_what_somebody_said_is_open_stays_open_unless_the_summary_tells_it_in_other_words() -> None:
