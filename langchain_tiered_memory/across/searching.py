@@ -20,7 +20,7 @@ from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.truncation import head_and_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import SearchFilters
@@ -109,17 +109,15 @@ class Telling:
             room: Tokens of all lines.
             facts_room: Of these, for facts; what they leave is for messages.
         """
-        wholes = [self._whole(hit, most=room) for hit in hits]
-        first = self._chosen(hits, wholes, room=room - facts_room)
-        stands = {_place(hits[number]) for number, line in first.items() if line == wholes[number][0]}
         known: list[tuple[Fact, str]] = []
         left = facts_room
         for fact in facts:
             line = self.of_fact(fact)
-            if stands.isdisjoint(_stating(fact)) and (tokens := self._price(line)) <= left:
+            if (tokens := self._price(line)) <= left:
                 known.append((fact, line))
                 left -= tokens
-        chosen = self._chosen(hits, wholes, room=room - facts_room + left, before=first)
+        wholes = [self._whole(hit, most=room) for hit in hits]
+        chosen = self._chosen(hits, wholes, room=room - facts_room + left)
         stands = {_place(hits[number]) for number, line in chosen.items() if line == wholes[number][0]}
         stated = {place for fact, _ in known for place in _stating(fact)} - stands
         return Told(
@@ -129,38 +127,17 @@ class Telling:
             ),
         )
 
-    def _chosen(
-        self,
-        hits: Sequence[Hit],
-        wholes: Sequence[tuple[str, int]],
-        *,
-        room: int,
-        before: Mapping[int, str] | None = None,
-    ) -> dict[int, str]:
-        """The line of each message that is shown, by its place among `hits`.
-
-        Those of `before`, chosen for less room, stand again: what stood whole does so.
-        """
-        before = before or {}
+    def _chosen(self, hits: Sequence[Hit], wholes: Sequence[tuple[str, int]], *, room: int) -> dict[int, str]:
+        """The line of each message that is shown, by its place among `hits`."""
         parts: dict[int, str] = {}
         offers: list[Offer] = []
         for number, (hit, (_, tokens)) in enumerate(zip(hits, wholes, strict=True)):
-            was_whole = before.get(number) == wholes[number][0]
-            if tokens > room * LONG_SHARE and not was_whole:
+            if tokens > room * LONG_SHARE:
                 parts[number] = self._part(hit, most=round(_PART_SHARE * room))
             part = parts.get(number, "")
-            offers.append(
-                Offer(
-                    sequence=number,
-                    score=hit.score,
-                    tokens=tokens,
-                    sitting=0,
-                    passages=(PassageOffer(score=1.0, tokens=self._price(part), span=Span(0, len(part))),)
-                    if part
-                    else (),
-                    place=number if number in before else None,
-                )
-            )
+            passage = PassageOffer(score=1.0, tokens=self._price(part), span=Span(0, len(part)))
+            passages = (passage,) if part else ()
+            offers.append(Offer(sequence=number, score=hit.score, tokens=tokens, sitting=0, passages=passages))
         shown = fill(offers, max_tokens=room)
         return {number: wholes[number][0] if part is None else parts[number] for number, part in shown.items()}
 
