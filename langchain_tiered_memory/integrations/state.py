@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 
-_MAX_SPANS = 16
-"""Up to this many runs of numbers are written as spans, which people can read."""
 STATE_KEY = "tiered_memory"
 STATE_VERSION = 1
 _SAID_BESIDE = ("type", "name", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")
@@ -32,9 +30,8 @@ _SAID_BESIDE = ("type", "name", "additional_kwargs", "tool_calls", "invalid_tool
 class Numbers:
     """Numbers of messages, one bit each.
 
-    In JSON, a few runs are spans, and many are a compressed bit map. Every state of the graph repeats it, and a branch
-    that drops a message in each turn would need a span for each. The bit map takes at most one byte for six messages,
-    and far less if there is any regularity.
+    In JSON they are a compressed bit map, because every state of the graph repeats it. It takes at most one byte for
+    six messages, and far less if there is any regularity.
     """
 
     bits: bytes = b""
@@ -61,21 +58,13 @@ class Numbers:
             if byte:
                 yield from (place * 8 + bit for bit in range(8) if byte >> bit & 1)
 
-    def to_json(self) -> list[list[int]] | str:
-        """Spans (the first and last number of each run), or the bit map as text."""
-        spans: list[list[int]] = []
-        for number in self:
-            if spans and spans[-1][1] == number - 1:
-                spans[-1][1] = number
-            elif len(spans) == _MAX_SPANS:
-                return base64.b64encode(zlib.compress(self.bits, 9)).decode("ascii")
-            else:
-                spans.append([number, number])
-        return spans
+    def to_json(self) -> str:
+        """The bit map as text."""
+        return base64.b64encode(zlib.compress(self.bits, 9)).decode("ascii")
 
     @classmethod
     def from_json(cls, written: Iterable[Iterable[int]] | str) -> Numbers:
-        """The numbers that `to_json` wrote."""
+        """The numbers that `to_json` wrote; earlier versions wrote few as the first and last of each run."""
         if isinstance(written, str):
             return cls(zlib.decompress(base64.b64decode(written)))
         return cls.of(number for first, last in written for number in range(int(first), int(last) + 1))

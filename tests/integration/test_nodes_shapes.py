@@ -272,6 +272,8 @@ def test_a_set_of_numbers_comes_back_from_json_as_it_was_and_stays_small(numbers
     assert list(there) == sorted(numbers)
     assert all((one in there) == (one in numbers) for one in range(-1, 3010))
     assert len(json.dumps(written)) < 3000 / 6 + 200
+    of_earlier_versions = [[number, number] for number in sorted(numbers)]
+    assert Numbers.from_json(of_earlier_versions) == there
 
 
 @pytest.mark.parametrize("where", ["file", pytest.param("postgres", marks=pytest.mark.postgres)])
