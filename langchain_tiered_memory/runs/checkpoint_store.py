@@ -45,8 +45,6 @@ _MOST_ARCHIVED = 100
 """Checkpoints that are packed at a time, the oldest first."""
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 """How its frames begin; zlib's begin with another byte."""
-_LEVEL = 6
-"""Of zlib: its own default. On JSON of messages the next levels save a percent and cost twice the time."""
 RUN_END = "run_end"
 """The end of a run."""
 _KINDS = {
@@ -90,7 +88,7 @@ class Checkpoints(Room):
         stored = {"v": _VERSION} | _written(named, _FORM)
         said = json.dumps(stored, separators=(",", ":"), sort_keys=True).encode("ascii")
         digest = hashlib.sha256(said).hexdigest()
-        payload = zlib.compress(said, _LEVEL)
+        payload = zlib.compress(said)
         with self.database.write() as connection:
             session = locked_session(connection, ref)
             if epoch is not None and session["epoch"] != epoch:

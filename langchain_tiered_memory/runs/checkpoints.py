@@ -27,6 +27,7 @@ from langchain_tiered_memory.runs.file_list import latest_touches
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.disk import MISSING
 from langchain_tiered_memory.runs.files.opening import change_tiers
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
 from langchain_tiered_memory.text.tagged_json import from_plain
 from langchain_tiered_memory.transcript.outbox import deliver
 from langchain_tiered_memory.types.outcomes import ZONES, Zone
@@ -54,7 +55,6 @@ _PAGE = 50
 _SUMMED_FILES = 200
 """Touched files whose checksums are kept, the latest first: reading more would hold up the run."""
 _EMERGENCY = "critical"
-_ROOTS = 400
 _SAVING_ZONES = (Zone.DANGER, Zone.CRITICAL)
 _WITH_CONTENT = ("read", "write")
 _OF_ACCESS = ("path", "operation", "tool", "seq", "at")
@@ -320,7 +320,7 @@ def _newest(
             messages.append(decode(entry.payload))
         except UnknownMessageError as error:
             runtime.report(EventName.CHECKPOINT_INCOMPLETE, str(error), session_id=ref.session_id, message_id=entry.id)
-    roots = [one for one in runtime.store.tree.roots(ref, limit=_ROOTS) if not alone or one.track == track]
+    roots = [one for one in runtime.store.tree.roots(ref, limit=ROWS_AT_ONCE) if not alone or one.track == track]
     before = newest[0].seq if newest else 0
     return messages, [_identity(entry) for entry in newest], [one.id for one in roots if one.first_seq < before]
 

@@ -21,6 +21,7 @@ from langchain_tiered_memory.maintenance.worker import FileCollector
 from langchain_tiered_memory.runs.checkpoint_store import RUN_END
 from langchain_tiered_memory.runs.checkpoints import checkpoint
 from langchain_tiered_memory.runs.files import policy
+from langchain_tiered_memory.runs.files.accesses import LONGEST_WAIT_SECONDS
 from langchain_tiered_memory.runs.files.collecting import (
     archive_checkpoints,
     collect,
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.engine import SessionEngine
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef
-
-
-_SAVE_SECONDS = 30.0
-"""Seconds between two saves of a run's figures while it is tended."""
 
 
 @checked_verbs
@@ -204,7 +201,7 @@ class Run(ShownHandle):
         now = runtime.now()
         if self._monitor.is_time("log", now, seconds=runtime.settings.tiers.log_seconds):
             self._report(EventName.RUN_FIGURES, self.report().line())
-        if self._monitor.is_time("save", now, seconds=_SAVE_SECONDS):
+        if self._monitor.is_time("save", now, seconds=LONGEST_WAIT_SECONDS):
             self._save_under_way()
         return done
 

@@ -30,8 +30,8 @@ _MOST_BYTES = 16_000_000
 MOST_WAITING = 1000
 """Accesses that wait at most, in one session: fewer than one in a hundred writes, so the 99th percentile is a read."""
 LONGEST_WAIT_SECONDS = 30.0
-"""For the oldest of them: a twentieth of the time after which a file leaves hot. Who tends the run writes them then, or
-else who opens a file."""
+"""For the oldest of them, and for a run's figures: a twentieth of the time after which a file leaves hot. Who tends the
+run writes them then, or else who opens a file."""
 
 
 @dataclass(frozen=True, slots=True)
