@@ -46,7 +46,7 @@ _OF_A_FILE = re.compile(
 )
 """How a line begins that a program shows of a file: with its number, behind the file's name or alone. What a compiler
 says of a line stands behind one blank."""
-_MARKS = re.compile(r"(?:[#>*\u2022-]{1,6}[ \t]+){1,3}")
+_MARKS = re.compile(r"\A[ \t]{0,40}(?:[#>*\u2022-]{1,6}[ \t]+){1,3}")
 _FIELD = re.compile(r"<(?P<name>[a-z]{1,20}(?:-[a-z]{1,20}){1,4})>[^<>]{0,4000}</(?P=name)>")
 """What a program filled in: no element of HTML has such a name."""
 _TAG = re.compile(

@@ -36,6 +36,9 @@ def test_what_a_program_printed_loses_its_marks_and_the_numbered_lines_of_files(
     assert shown_lines(shown) == ["Title"]
     said = ["10:45 is the time", "404: no such page", "a/b.py:7: error: no x", "a/b.go:7:5: undefined: x", "7\tAnn"]
     assert shown_lines("\n".join(said)) == [" ".join(line.split()) for line in said]
+    assert shown_lines("> # Tide tables\n\n  - Lund at 7") == ["Tide tables", "Lund at 7"]
+    for line in ("load > 90 means failure", "it froze at - 5 degrees", 'File "a.py", line 26, in <module> main()'):
+        assert shown_lines(line) == [line]
     assert shown_lines('[{"id": 4, "to": {"city": "Lund"}}]') == ["id 4", "to: city Lund"]
 
 
