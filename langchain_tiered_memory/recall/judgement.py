@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import combinations
 from operator import gt
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -28,7 +30,7 @@ from langchain_tiered_memory.summaries.writers.extractive_calls import call_star
 from langchain_tiered_memory.text.small_talk import only_reacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.questions import Stretch
@@ -104,7 +106,7 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     said = [row for row, one in enumerate(found.stretches) if not _greets(one)]
     # Beside other things that are said, what does not ask is answered only where all the less is shared by chance.
     beside = [row for row, one in enumerate(found.stretches) if not one.asks and len(said) != 1]
-    rows, whole = _answers(found, new), _whole_score(found, new)
+    rows, whole = _answers(found, new, beside=beside), _whole_score(found, new)
     asks = _asks(found, new, rows, said=said)
     work = frozenset(one.sequence for one in hidden if _is_work(found.entries[one.sequence]))
     plain = _plain(found, rows, beside=beside)
@@ -131,10 +133,10 @@ def tokens_of(found: Found, seqs: Iterable[int], *, most_each: int | None = None
     return sum(one if most_each is None else min(one, most_each) for one in prices)
 
 
-def _answers(found: Found, new: Sequence[RankedEntry]) -> list[_Row]:
-    """For each stretch what answers it, the best first, and what it shares."""
+def _answers(found: Found, new: Sequence[RankedEntry], *, beside: Sequence[int]) -> list[_Row]:
+    """For each stretch what answers it, the best first, and what it shares; for those `beside` others not by habit."""
     least = _shared_by_chance(found)
-    sharing = [one for one in new if any(map(gt, one.shared, least))]
+    sharing = [one for one in _not_by_habit(found, new, least, beside=beside) if any(map(gt, one.shared, least))]
     terms = frozenset[str]().union(*(one.terms for one in found.stretches))
     # An earlier asking comes behind what answers.
     again = {one.sequence for one in sharing if asks_again(found.entries[one.sequence], terms)}
@@ -157,6 +159,49 @@ def _with_its_head(found: Found, one: RankedEntry) -> RankedEntry:
 def _shared_by_chance(found: Found) -> list[float]:
     """For each stretch how much of it an entry shares by chance, in nats."""
     return [math.log(max(found.passage_count * count / _BY_CHANCE, 1.0)) for count in found.known_terms]
+
+
+def _not_by_habit(
+    found: Found, new: Sequence[RankedEntry], least: Sequence[float], *, beside: Sequence[int]
+) -> list[RankedEntry]:
+    """Those of `new` that share much, for stretches `beside` others without words that come together out of habit.
+
+    Such are "let me know", and the caption of a picture.
+    """
+    sharing = [one for one in new if any(map(gt, one.shared, least))]
+    rows = [row for row in beside if any(one.shared[row] > least[row] for one in sharing)]
+    said = {seq: [frozenset(one.terms.split()) for one in found.passages[seq]] for seq in found.passages if rows}
+    for row in rows:
+        told = _told(said, {term: found.nats[term] for term in found.stretches[row].terms & found.nats.keys()})
+        for place, one in enumerate(sharing):
+            nats = min(one.shared[row], told[one.sequence])
+            sharing[place] = replace(one, shared=(*one.shared[:row], nats, *one.shared[row + 1 :]))
+    return sharing
+
+
+def _told(said: Mapping[int, Sequence[frozenset[str]]], nats: Mapping[str, float]) -> dict[int, float]:
+    """How much of these terms each entry shares, in nats: each as far as no rarer one beside it leads to expect it."""
+    shared = {seq: [one & nats.keys() for one in passages] for seq, passages in said.items()}
+    counts = Counter[str]()
+    together = Counter[tuple[str, ...]]()
+    for each in shared.values():
+        for one in each:
+            counts.update(one)
+            together.update(combinations(sorted(one), 2))
+
+    def beside(term: str, rarer: str) -> float:
+        """What a term tells in a passage that has a rarer one: how many of the others that have that have both."""
+        others = together[min(term, rarer), max(term, rarer)] - 1
+        return -math.log((others + math.exp(-nats[term])) / counts[rarer])
+
+    def told(one: frozenset[str]) -> float:
+        rarest = sorted(one, key=lambda term: (-nats[term], term))
+        return sum(
+            min(nats[term], *(beside(term, rarer) for rarer in rarest[:place])) if place else nats[term]
+            for place, term in enumerate(rarest)
+        )
+
+    return {seq: max(map(told, each), default=0.0) for seq, each in shared.items()}
 
 
 def _greets(stretch: Stretch) -> bool:

@@ -74,6 +74,18 @@ def test_what_is_asked_behind_a_greeting_is_asked(said: str) -> None:
     assert len(judged.worth_quoting()) >= 1
 
 
+CAPTION = "[shares an image: a photo of a person standing before a brick building with a red door]"
+
+
+def test_words_that_always_come_together_are_no_answer() -> None:
+    older = [*filler(40), *(f"Look at thing{at}! {CAPTION}" for at in range(6)), *filler(40)]
+    said = f"We met the neighbours. {CAPTION}"
+    assert judged_beside("What did you do?", said, older=older).worth_quoting() == []
+    rare = "The hedgehog of the neighbours sleeps behind the compost."
+    said = "We met the neighbours with their hedgehog in the compost. It rained."
+    assert len(judged_beside("What did you do?", said, older=[*older, rare, *filler(2)]).answers) == 1
+
+
 WARM = [*filler(20), "The kiln of the pottery is warm.", *filler(40)]
 ASKED = "What temperature does the kiln glaze need?"
 
