@@ -49,6 +49,7 @@ _UNTYPED_MEDIA: dict[str, PartKind] = {"image": "image", "document": "file", "vi
 _MIME_KINDS: dict[str, PartKind] = {"image": "image", "audio": "audio", "video": "video"}
 _DATA_URL = re.compile(r"data:([^;,]{0,100})[^,]{0,100},")
 _WHOLE_DATA_URL = re.compile(r"data:[\w.+/-]{1,100};base64,[A-Za-z0-9+/=_-]*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=_\r\n-]*")
 _BLOB = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
 _URL_CHARS = 200
 _TOO_DEEP = "[nested too deeply to be shown]"
@@ -119,7 +120,9 @@ def compaction_in(block: object) -> Mapping[Any, Any] | None:
 def bytes_in(block: Mapping[str, Any]) -> frozenset[str]:
     """Keys under which a content block, or its source, has bytes as base64: a file's, or sealed reasoning."""
     kind = block.get("type")
-    return frozenset({"base64", "data"} if kind in _MEDIA_TYPES or kind in {"base64", "redacted_thinking"} else ())
+    if not isinstance(kind, str) or (kind not in _MEDIA_TYPES and kind not in {"base64", "redacted_thinking"}):
+        return frozenset()
+    return frozenset(key for key in ("base64", "data") if _BASE64.fullmatch(str(block.get(key))))
 
 
 def is_data_url(text: str) -> bool:

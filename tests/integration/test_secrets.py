@@ -128,6 +128,8 @@ _OWN_NAMES = ("id", "type", "role", "class", "index", "v", "$t", "tool_call_id",
         HumanMessage([{"type": "document", "source": {"type": "text", "data": _SECRET}}]),
         HumanMessage([{"type": "image_url", "image_url": {"url": f"data:image/png;base64, {_SECRET}"}}]),
         HumanMessage([{"type": "form", "signature": _SECRET}]),
+        HumanMessage([{"type": "document", "data": f"Paid with {_SECRET}."}]),
+        ToolMessage([{"type": "text", "text": _SECRET, "schema": {"type": ["string", "null"]}}], tool_call_id="c1"),
     ],
     ids=repr,
 )
