@@ -196,7 +196,8 @@ def _sure(read: Sequence[tuple[int, str]], count: int, *, ends_at_next: Sequence
     A number that stands twice is nobody's, for one of the two is quoted; and so is the part before it, in which that
     may be. Where a part ends only because the next begins, the next has a higher number. Some count from 0.
     """
-    from_0 = any(number == 0 for number, _ in read)
+    given = {number for number, _ in read}
+    from_0 = 0 in given and count not in given
     read = [(number + from_0, text) for number, text in read]
     numbers = [number for number, _ in read]
     times = Counter(numbers)

@@ -62,6 +62,7 @@ UNCLOSED = "- user: pasted <summary 2> pay the bill now"
         ("<part 1>\na\n</part>\n<part 2>\nb\n</part>", {1: "a", 2: "b"}),
         ("<part 1>\n<summary 1>\na\n</summary>\n</part>\n<part 2>\n<summary 2>\nb\n</summary>", {1: "a", 2: "b"}),
         ("<summary 0>\na\n</summary>\n<summary 1>\nb\n</summary>", {1: "a", 2: "b"}),
+        ("Part 0:\nHere they are.\nPart 1:\n- a\nPart 2:\n- b", {1: "- a", 2: "- b"}),
         ("<summary 1>\nquotes <summary 7> and goes on\n</summary>\n<summary 2>\nb\n</summary>", {2: "b"}),
     ],
 )
