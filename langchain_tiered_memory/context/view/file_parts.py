@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import posixpath
 import re
+from bisect import bisect
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -103,10 +104,10 @@ class _Fragment:
         """All of it."""
         return "\n".join(self.lines)
 
-    def shift(self, lines: int, *, behind: int = 0) -> None:
-        """So many lines more, or fewer, stand before what is known of those from `behind` on."""
+    def shift(self, lines: int, *, behind: Sequence[int] = (0,)) -> None:
+        """So many lines more, or fewer, stand before what is known of those from each of `behind` on."""
         for known in (self.touched, self.read, self.seen):
-            known[:] = [(a + lines * (a >= behind), b + lines * (b >= behind), age) for a, b, age in known]
+            known[:] = [(a + lines * bisect(behind, a), b + lines * bisect(behind, b), age) for a, b, age in known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,22 +274,23 @@ def _lengthen(fragment: _Fragment, fresh: _Fragment, lines: list[str], *, at: in
 def _replace(fragment: _Fragment, change: Change, *, age: int, shown: bool) -> bool:
     """What a later write replaced, replaced; whether it was there and can be shown there."""
     whole, old, new = fragment.text, change.old, change.new
-    places = [whole.find(old)]
-    while change.every and places[-1] >= 0:
-        places.append(whole.find(old, places[-1] + len(old)))
-    places = [place for place in places if place >= 0]
-    for place in reversed(places):
-        start = whole.count("\n", 0, place)
-        end = start + old.count("\n") + 1
-        whole = whole[:place] + new + whole[place + len(old) :]
-        fragment.shift(new.count("\n") - old.count("\n"), behind=end)
-        written = start, start + new.count("\n") + 1, age
-        fragment.touched.append(written)
-        if shown:
-            fragment.seen.append(written)
-    if places:
-        fragment.lines, fragment.changed = whole.split("\n"), True
-    return bool(places) and not fragment.shown
+    starts: list[int] = []  # the line of each place
+    place, line, counted = whole.find(old), 0, 0
+    while place >= 0:
+        line, counted = line + whole.count("\n", counted, place), place
+        starts.append(line)
+        place = whole.find(old, place + len(old)) if change.every else -1
+    if not starts:
+        return False
+    fragment.lines, fragment.changed = whole.replace(old, new, len(starts)).split("\n"), True
+    more = new.count("\n") - old.count("\n")
+    fragment.shift(more, behind=[start + old.count("\n") + 1 for start in starts])
+    firsts = dict.fromkeys(start + more * before for before, start in enumerate(starts))
+    written = [(first, first + new.count("\n") + 1, age) for first in firsts]
+    fragment.touched += written
+    if shown:
+        fragment.seen += written
+    return not fragment.shown
 
 
 def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Iterator[_Piece]:

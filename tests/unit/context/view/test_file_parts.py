@@ -72,6 +72,14 @@ def test_a_change_of_every_place_changes_each() -> None:
     assert "line " not in parts.replace("lines left out", "")
 
 
+def test_a_change_of_every_place_takes_time_in_proportion_to_the_places() -> None:
+    def changed(places: int) -> None:
+        every = Change(path="a.py", old="x", new="y", every=True)
+        file_parts([read(2, ["x;"] * places), FileText(seq=3, age=0, text=every)], room=200, count=words)
+
+    assert is_linear(changed, length=500)
+
+
 def test_lines_around_what_was_written_go_before_others_of_the_same_reading() -> None:
     parts = file_parts([read(2, LINES), wrote(3, "the new line 30", old=LINES[30])], room=240, count=words)
     assert LINES[29] in parts
