@@ -324,7 +324,8 @@ class Chain:
                     allowed.well = any(answer.text for answer in answers)
             except CondensationError as error:
                 tried.note(error, plugin)
-                self._learn(plugin, parts, well=False)
+                if error.retry_after_seconds is None:  # a pause is asked for whatever a call is for
+                    self._learn(plugin, parts, well=False)
                 continue
             self._learn(plugin, parts, well=allowed.well)
             return answers, tried.lost

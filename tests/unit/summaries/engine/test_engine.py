@@ -198,6 +198,16 @@ def test_a_model_is_asked_for_several_again_once_it_wrote_as_many_alone_as_nothi
         assert is_asked_for_several()
 
 
+def test_pauses_that_a_provider_asks_for_say_nothing_of_calls_for_several() -> None:
+    busy, clock = answering(*[BusyError()] * 9), FrozenClock()
+    one = engine(busy, clock=clock, breaker_failures=9)
+    for calls in range(1, 5):
+        with suppress(CondensationError):
+            together(one)
+        assert busy.calls == calls
+        clock.advance(20)
+
+
 def test_what_a_failed_model_took_is_told_where_the_next_one_is_held_back_by_the_bound() -> None:
     one = engine(broken(), answering(GOOD), max_calls_per_minute=1)
     with pytest.raises(CondensationError) as caught:
