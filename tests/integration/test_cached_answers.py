@@ -189,6 +189,17 @@ async def test_a_list_that_only_grows_keeps_each_answer(call_style: CallStyle, *
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_the_same_question_is_new_behind_a_transcript_that_is_sent_back(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), ScriptedModel(answers=lambda shown: AIMessage(f"To {shown[-1].text}"))
+    with open_memory() as memory:
+        graph = chat_graph(memory, model, state=Growing).compile()
+        for _ in range(TURNS):
+            said = [*memory.session("t").messages(), HumanMessage("Go on.")]
+            await runner.invoke(graph, {"messages": said}, thread())
+        assert [one.text for one in memory.session("t").messages()] == ["Go on.", "To Go on."] * TURNS
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 async def test_a_sub_agent_that_is_handed_the_newest_message_alone_keeps_each_answer(call_style: CallStyle) -> None:
     runner, model = Runner(call_style), ScriptedModel(answers=same_answer)
     with open_memory() as memory:

@@ -7,7 +7,6 @@ else happened to the session, because that takes longer the longer the session i
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -42,16 +41,20 @@ def named(values: Iterable[object]) -> list[BaseMessage]:
     each answer from a cache has the id of the first.
     """
     found: list[BaseMessage] = []
-    times: Counter[str] = Counter()
+    times: dict[str, int] = {}
+    taken: set[str] = set()
     for value in values:
         if isinstance(value, RemoveMessage):
             continue  # a reducer that keeps commands is none that removes
         message = value if isinstance(value, BaseMessage) else coerce(value)
         known = message.id or f"{SAID_PREFIX}{encode(message).digest[:32]}"
-        times[known] += 1
-        if times[known] > 1 or not message.id:
-            message = message.model_copy(update={"id": f"{known}-{times[known]}"})
-        found.append(message)
+        own = message.id or ""
+        times.setdefault(known, 1 if own else 0)
+        while not own or own in taken:  # one that was made before may have been sent back
+            times[known] += 1
+            own = f"{known}-{times[known]}"
+        taken.add(own)
+        found.append(message if own == message.id else message.model_copy(update={"id": own}))
     return found
 
 
