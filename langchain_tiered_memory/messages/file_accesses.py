@@ -266,7 +266,7 @@ def _commands(call: RequestedCall) -> Iterator[str]:
         given = call.args.get(key)
         if isinstance(given, str):
             words = _split(given) if _INLINE.match(given) else []
-            yield words[-1] if _is_inline_script(words) else given
+            yield words[-1] if words and _is_inline_script(words) else given
         elif isinstance(given, list) and given and all(isinstance(word, str) for word in given):
             if key == "commands":
                 yield from given
@@ -281,8 +281,9 @@ def changes_midway(call: RequestedCall) -> bool:
 
 
 def _is_inline_script(words: list[str]) -> bool:
-    """Whether it is a list such as `["bash", "-lc", "cat a.py"]`."""
-    return len(words) > 2 and words[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} and words[-2].startswith("-")  # noqa: PLR2004 - a shell, its option, its script
+    """Whether it is a list such as `["bash", "-lc", "cat a.py"]`, with nothing behind the script."""
+    script = next((at for at, word in enumerate(words, 1) if _TAKES_SCRIPT.fullmatch(word)), -1)
+    return words[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} and script == len(words) - 1
 
 
 def _split(command: str) -> list[str]:
@@ -403,10 +404,12 @@ def _ends_in(path: str, end: str) -> bool:
 
 _PUNCTUATION = "();<>|&\n"
 HEREDOC = re.compile(
-    r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?P<rest>[^\n]*)\n(?P<body>.*?)(?:^[ \t]*(?P=end)[ \t]*$|\Z)",
+    r"(?<!<)<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?P<rest>[^\n]*)\n"
+    r"(?P<body>.*?)(?:^[ \t]*(?P=end)[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,200}=")
+_TAKES_SCRIPT = re.compile(r"-[a-z]{0,8}c")
 _INLINE = re.compile(r"\s{0,80}[\w/]{0,80}sh[ \t]{1,80}-")
 """How a line such as `bash -lc 'cat a.py'` begins."""
 _NOT_PLAIN = re.compile(r"[*?\[\]{}$`!=,;%^\\]|[^\S ]|(?<!\A\w):|\A-|\A/[^/]*/?\Z|\A/dev/|\A\d+\Z|\A\+")
@@ -549,7 +552,7 @@ def simple_commands(command: str) -> Iterator[list[str]]:
     """The words of each simple command; a redirection stands in them as `>` or `<` before its file."""
     if len(command) > READ_CHARS:
         return
-    plain = _BACKSLASH.sub("/", HEREDOC.sub(r"\g<rest>\n", command))
+    plain = _BACKSLASH.sub("/", HEREDOC.sub(r"\g<rest>\n", command).replace("\\\n", " "))
     lexer = shlex.shlex(plain, posix=True, punctuation_chars=_PUNCTUATION)
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True

@@ -209,6 +209,8 @@ def _here_documents(command: str, path: str, written: int) -> Iterator[Change]:
     line = _LINE_END.split(command[: found.start()])[-1] + _LINE_END.split(found["rest"])[0]
     takers = list(simple_commands(line))
     body = found["body"].removesuffix("\n")
+    if found[0].startswith("<<-"):
+        body = "\n".join(line.lstrip("\t") for line in body.split("\n"))
     is_as_said = found["quote"] or not _EXPANDED.search(body)
     if len(body) >= _LEAST_CHARS and is_as_said and all(_only_writes(words) for words in takers):
         is_added = any(word in {">>", "-a"} for words in takers for word in words)

@@ -121,6 +121,8 @@ def test_a_tool_tells_which_file_it_removes_or_moves(asked: RequestedCall, fates
 def test_a_here_document_is_the_whole_of_its_file_unless_it_is_appended() -> None:
     (written,) = changes_of(call("bash", command=f"cat > a.py <<'EOF'\n{NEW}\nEOF\npython a.py"), SETTINGS)
     assert written == Change(path="a.py", old="", new=NEW, whole=True)
+    (indented,) = changes_of(call("bash", command=f"cat > a.py <<-EOF\n\t{NEW}\n\tEOF"), SETTINGS)
+    assert indented.new == NEW
     (appended,) = changes_of(call("bash", command=f"cat >> a.py <<EOF\n{NEW}\nEOF"), SETTINGS)
     assert not appended.whole
     of_two_files = f"cat > a.py <<EOF\n{NEW}\nEOF\nmake notes > notes.txt"
