@@ -243,11 +243,11 @@ def _block_parts(block: Mapping[Any, Any], depth: int) -> Iterator[Part]:
             yield Part(kind="call", text=f"{call.name} {call.raw or compact_json(call.args)}")
     elif (compaction := compaction_in(block)) is not None:
         yield _compaction_part(compaction)
-    elif (words := _words_within(block)) is not None:
-        yield from parts_of(words, depth=depth + 1)
     elif isinstance(block.get("text"), str):  # `text`, `text-plain`, Bedrock's untyped blocks
         joined = bool(block.get("citations") or block.get("annotations"))
         yield Part(kind="text", text=block["text"], joined=joined)
+    elif (words := _words_within(block)) is not None:
+        yield from parts_of(words, depth=depth + 1)
     elif kind == "refusal" and isinstance(block.get("refusal"), str):
         yield Part(kind="text", text=block["refusal"])
     elif kind in _MEDIA_TYPES:

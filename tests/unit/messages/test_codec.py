@@ -318,6 +318,7 @@ _WORDS = "The shed costs 900."
         {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": _WORDS}]}},
         {"document": {"format": "txt", "name": "shed", "source": {"text": _WORDS}}},
         {"document": {"format": "txt", "name": "shed", "source": {"content": [{"text": _WORDS}]}}},
+        {"type": "text", "text": _WORDS, "source": {"type": "text", "data": "Of page 3."}},
     ],
     ids=repr,
 )
