@@ -137,8 +137,10 @@ def _exported(rows: list[Located]) -> tuple[Conversation | Refused, ...]:
 
 
 def _session(lines: list[Located], *, name: str) -> Conversation:
-    user = next((line.text("user") for line in lines if line.get("user") is not None), None)
-    return replace(listed_conversation(lines, name=name, keeps_times=True), user=user)
+    users = list(dict.fromkeys(line.text("user") for line in lines if line.get("user") is not None))
+    if len(users) > 1:  # exports of two memories in one file: what one of them said is nothing to the other
+        fail(lines[0].place, f"the session {name!r} has messages of several users: import them one by one")
+    return replace(listed_conversation(lines, name=name, keeps_times=True), user=users[0] if users else None)
 
 
 def _with_messages(row: Located, *, name: str) -> Conversation:

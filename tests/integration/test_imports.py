@@ -223,6 +223,22 @@ def test_a_pinned_message_that_was_forgotten_stops_no_other_of_its_export(
         assert [one.text for one in session.messages()] == ["second"]
 
 
+def test_a_session_of_two_users_in_one_file_is_given_to_none_of_them(tmp_path: Path) -> None:
+    lines = []
+    for user, names in (("ann", ["main", "hers"]), ("bob", ["main"])):
+        with open_memory() as memory:
+            for name in names:
+                session = memory.session(name, user=user)
+                session.add_messages([HumanMessage(f"I am {user}.")])
+                lines += [export_line(name, entry, user=user) for entry in entries_of(session)]
+    path = written(tmp_path / "export.jsonl", "\n".join(lines))
+    with open_memory() as memory:
+        report = import_conversations(memory, path)
+        assert report.added == {"hers": 1}
+        assert [one.name for one in report.refused] == ["main"]
+        assert memory.sessions() == ["hers"]
+
+
 def told(entry: Entry) -> tuple[Any, ...]:
     return entry.id, entry.track, entry.text, entry.at, entry.pinned
 
