@@ -110,21 +110,30 @@ def best_of_each(scores: Scores, owners: Places, *, count: int) -> Scores:
     return best
 
 
-def from_neighbours(scores: Scores, sequences: Places, sittings: Places, *, beside: Sequence[float]) -> Scores:
+def from_neighbours(
+    scores: Scores,
+    sequences: Places,
+    sittings: Places,
+    *,
+    before: Sequence[float],
+    after: Sequence[float],
+) -> Scores:
     """What each entry gets from those before and after it in the same sitting.
 
-    `beside[0]` is the factor for the entries directly before and after, `beside[1]` for the ones beyond them. Entries
+    `before[0]` is the factor for the entry directly before, `before[1]` for the one before that; `after` alike. Entries
     are in the order of `sequences`, which may have gaps: an entry that is no candidate gives nothing.
     """
     gained = np.zeros(len(scores))
-    for reach, factor in enumerate(beside, 1):
+    for reach in range(1, max(len(before), len(after)) + 1):
         place = np.searchsorted(sequences, sequences + reach)
         earlier = np.flatnonzero(place < len(sequences))
         later = place[earlier]
-        near = (sequences[later] == sequences[earlier] + reach) & (sittings[later] == sittings[earlier])
-        earlier, later = earlier[near], later[near]
-        gained[later] += factor * scores[earlier]
-        gained[earlier] += factor * scores[later]
+        beside = (sequences[later] == sequences[earlier] + reach) & (sittings[later] == sittings[earlier])
+        earlier, later = earlier[beside], later[beside]
+        if reach <= len(before):
+            gained[later] += before[reach - 1] * scores[earlier]
+        if reach <= len(after):
+            gained[earlier] += after[reach - 1] * scores[later]
     return gained
 
 

@@ -240,7 +240,7 @@ def _goes_on(found: Found, older: Sequence[RankedEntry], shown: Sequence[RankedE
     where it matches at all well. What the user asked before is no subject: it may wait for its answer still.
     """
     best = max((one.own_score for one in older), default=0.0)
-    beside = {(found.asked_at or 0) - 1 - place: part * whole for place, part in enumerate(WEIGHTS.beside)}
+    beside = {(found.asked_at or 0) - 1 - place: part * whole for place, part in enumerate(WEIGHTS.after)}
 
     def matches(one: RankedEntry) -> bool:
         entry = found.entries[one.sequence]

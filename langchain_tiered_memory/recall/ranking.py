@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from langchain_tiered_memory.recall.fusion import (
+    Places,
     Scores,
     above_floor,
     best_of_each,
@@ -43,9 +44,10 @@ class RankingWeights:
     """Share of BM25 in the fused score; the rest is similarity."""
     similar_passages: int = 300
     """Depth of the similarity scale: the passage of this rank and all below count 0. Fetch at least as many."""
-    beside: tuple[float, ...] = (0.3, 0.15)
-    """What the entries one before and behind, two before and behind, ... add to an entry, as a factor of their own
-    fused score."""
+    before: tuple[float, ...] = (0.3, 0.15)
+    """What the entry one before, two before, ... adds to an entry, as a factor of its own fused score."""
+    after: tuple[float, ...] = (0.25, 0.15)
+    """The same for the entries that follow."""
     sitting: float = 0.3
     """What the sitting adds: a factor of the mean of its best entries."""
     sitting_best: int = 2
@@ -60,8 +62,11 @@ class RankingWeights:
     """An event is also told of afterwards: days (plus `time_decay_share`) after which that counts 1/e as much."""
     time_decay_share: float = 0.15
     """The share of the named interval's own length that is added to `time_decay_days`."""
-    echo: float = 0.6
-    """How much less an entry counts that says nothing but the question's own words: an earlier asking is no answer."""
+    contentless: float = 0.6
+    """How much less an entry without any term counts ("Wow!"); fades as terms come in. So much less counts also what
+    says nothing but the question's own words: an earlier asking is no answer."""
+    contentless_terms: float = 3.0
+    """The number of terms at which that loss has fallen to 1/e."""
 
 
 WEIGHTS = RankingWeights()
@@ -138,8 +143,8 @@ def rank(
     around, shared = _around(fused, entries)
     asked = frozenset(question.terms).union(*(one.terms for one in question.stretches))
     adds = best_of_each(np.array([not asked.issuperset(one) for one in words]), owners, count=len(entries))
-    signals = _signals(question, entries)
-    signals[(adds == 0) & (shared_of.sum(axis=0) > 0)] *= 1 - WEIGHTS.echo
+    signals = _signals(question, entries, words, owners)
+    signals[(adds == 0) & (shared_of.sum(axis=0) > 0)] *= 1 - WEIGHTS.contentless
     scores = around * signals
     own_scores = scores - shared * signals
     order = np.argsort(-scores, kind="stable").tolist()
@@ -165,13 +170,19 @@ def _around(fused: Scores, entries: Sequence[Candidate]) -> tuple[Scores, float]
     """`fused` with what the neighbours and the sitting of each entry add; and what the sittings add to all alike."""
     sequences = np.array([entry.sequence for entry in entries])
     sittings = np.array([entry.sitting for entry in entries])
-    neighbours = from_neighbours(fused, sequences, sittings, beside=WEIGHTS.beside)
+    neighbours = from_neighbours(fused, sequences, sittings, before=WEIGHTS.before, after=WEIGHTS.after)
     lifts = WEIGHTS.sitting * sitting_means(fused, sittings, best=WEIGHTS.sitting_best)
     return fused + neighbours + lifts, float(lifts.min())
 
 
-def _signals(question: Question, entries: Sequence[Candidate]) -> Scores:
+def _signals(
+    question: Question,
+    entries: Sequence[Candidate],
+    words: Sequence[Sequence[str]],
+    owners: Places,
+) -> Scores:
     """The factor that each entry's score is multiplied by."""
+    term_counts = np.bincount(owners, weights=[len(terms) for terms in words], minlength=len(entries))
     factors = np.ones(len(entries))
     for place, entry in enumerate(entries):
         if entry.speaker in question.speakers:
@@ -180,7 +191,7 @@ def _signals(question: Question, entries: Sequence[Candidate]) -> Scores:
             factors[place] += WEIGHTS.person
         if question.intervals and entry.time:
             factors[place] += WEIGHTS.time * max(_closeness(entry.time, interval) for interval in question.intervals)
-    return factors
+    return factors * (1 - WEIGHTS.contentless * np.exp(-term_counts / WEIGHTS.contentless_terms))
 
 
 def _closeness(time: datetime, interval: Interval) -> float:

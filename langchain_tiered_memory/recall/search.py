@@ -140,7 +140,7 @@ def _messages(runtime: Runtime, ref: SessionRef, query: str, *, filters: SearchF
         if one.sequence in found.hits and one.sequence in found.entries:
             # An earlier asking is no answer; one that says nothing else was ranked so already.
             again = one.adds and asks_again(found.entries[one.sequence], asked)
-            scores[one.sequence] = one.score * (1 - WEIGHTS.echo if again else 1)
+            scores[one.sequence] = one.score * (1 - WEIGHTS.contentless if again else 1)
     allowed = sorted((one for one in found.ranked if one.sequence in scores), key=lambda one: -scores[one.sequence])
     best = max(scores.values(), default=1.0) or 1.0
     return [

@@ -115,13 +115,15 @@ def test_the_best_passage_speaks_for_its_entry() -> None:
     assert best_of_each(np.array([0.1, 0.7, 0.4]), np.array([0, 0, 2]), count=3).tolist() == [0.7, 0, 0.4]
 
 
-def test_neighbours_give_by_their_distance() -> None:
-    gained = from_neighbours(np.array([0.0, 1.0, 0.0, 0.0]), np.arange(4), np.zeros(4, dtype=int), beside=(0.3, 0.1))
-    assert gained == pytest.approx([0.3, 0, 0.3, 0.1])
+def test_neighbours_give_by_their_side_and_distance() -> None:
+    gained = from_neighbours(
+        np.array([0.0, 1.0, 0.0, 0.0]), np.arange(4), np.zeros(4, dtype=int), before=(0.3, 0.1), after=(0.2,)
+    )
+    assert gained == pytest.approx([0.2, 0, 0.3, 0.1])
 
 
 def test_neither_a_gap_nor_another_sitting_is_a_neighbour() -> None:
-    gained = from_neighbours(np.ones(3), np.array([1, 3, 4]), np.array([0, 0, 1]), beside=(0.5,))
+    gained = from_neighbours(np.ones(3), np.array([1, 3, 4]), np.array([0, 0, 1]), before=(0.5,), after=(0.5,))
     assert gained.tolist() == [0, 0, 0]
 
 
