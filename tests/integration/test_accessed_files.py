@@ -215,7 +215,7 @@ def test_a_summary_by_rules_tells_the_refusal_and_not_that_a_file_was_written() 
         for number in range(12):
             path = f"src/part_{number % 6}.py"
             answer = "The person at the desk says no." if number == 2 else f"Updated {path} in place."
-            session.add_messages(_edited(number, path, f"def step_{number}(load): ...\n" * 4, answer))
+            session.add_messages(_edited(number, path, f"lift(load, {number})\n" * 4, answer))
         session.flush()
         written = "\n".join(one.text for one in summaries_of(session))
         assert "The person at the desk says no." in written
