@@ -55,6 +55,8 @@ _WHOLE_FILE = frozenset({"content", "contents", "filetext", "newcontent", "filec
 _GOES = ("old", "search")
 """How an argument is called whose text goes; the one that takes its place ..."""
 _COMES = ("new", "replace")
+_OF_ALL_LINES = ("count", "ending", "endings", "newline")
+"""How an argument ends that says how many lines there are, or how they end: it names no place among them."""
 _HUNK = re.compile(r"^@@[^\n]*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: [^\n]*$|^diff --git [^\n]*$|^--- [^\n]*$", re.MULTILINE)
 _PATCH_NOTES = ("*** ", "+++ ", "--- ", "index ", "diff ", "\\ ")
@@ -180,7 +182,8 @@ def _pairs(value: Mapping[str, Any], path: str, settings: FileSettings, depth: i
 def _adds(args: Mapping[str, Any]) -> bool:
     """Whether what is written joins what a file says, at its end or at a line."""
     said = {folded(key): value for key, value in args.items()}
-    at_line = any(key.startswith("line") or key.endswith("line") for key in said)
+    named = [key for key in said if key.startswith("line") or key.endswith("line")]
+    at_line = any(not key.endswith(_OF_ALL_LINES) for key in named)
     return at_line or said.get("append") is True or said.get("mode") in ("a", "append")
 
 

@@ -53,10 +53,17 @@ def test_a_written_file_is_the_whole_of_it(key: str) -> None:
         assert changes_of(asked, SETTINGS) == (Change(path="a.py", old="", new=text, whole=True),)
 
 
+@pytest.mark.parametrize("of_lines", [{"line_count": 3}, {"line_ending": "\n"}, {"newline": "\n"}])
+def test_how_many_lines_there_are_and_how_they_end_is_no_place_among_them(of_lines: dict[str, Any]) -> None:
+    asked = call("write_to_file", path="a.py", content=NEW, **of_lines)
+    assert changes_of(asked, SETTINGS) == (Change(path="a.py", old="", new=NEW, whole=True),)
+
+
 @pytest.mark.parametrize(
     "asked",
     [
         call("write_file", path="a.py", content=NEW, mode="append"),
+        call("insert", path="a.py", line="end", content=NEW),
         call("write_file", path="a.py", content=NEW, append=True),
         call("insert", path="a.py", line=3, content=NEW),
         call("edit_file", target_file="a.py", instructions="I make it lift higher.", code_edit=NEW),
