@@ -408,6 +408,10 @@ HEREDOC = re.compile(
     r"(?P<body>.*?)(?:^[ \t]*(?P=end)[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+_COMMENT = re.compile(
+    r"(?P<quoted>'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.)|(?:^|(?<=[\s;&|(]))#[^\n]*", re.DOTALL | re.MULTILINE
+)
+"""A comment, or what is quoted, in which none begins: an apostrophe in a comment opens no quote."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,200}=")
 _TAKES_SCRIPT = re.compile(r"-[a-z]{0,8}c")
 _INLINE = re.compile(r"\s{0,80}[\w/]{0,80}sh[ \t]{1,80}-")
@@ -553,7 +557,7 @@ def simple_commands(command: str) -> Iterator[list[str]]:
     if len(command) > READ_CHARS:
         return
     plain = _BACKSLASH.sub("/", HEREDOC.sub(r"\g<rest>\n", command).replace("\\\n", " "))
-    lexer = shlex.shlex(plain, posix=True, punctuation_chars=_PUNCTUATION)
+    lexer = shlex.shlex(_COMMENT.sub(r"\g<quoted>", plain), posix=True, punctuation_chars=_PUNCTUATION)
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
     lexer.commenters = ""
