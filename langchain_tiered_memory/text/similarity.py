@@ -21,6 +21,7 @@ SIMILARITY = 0.8
 
 _SHINGLE_WORDS = 4
 _MIN_WORDS = 8  # "Yes, please." twice answers two questions
+_COMPARED = 32  # of the texts with the same of these, the latest
 _WORD = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]|\\w+(?:['\u2019]\\w+)?"
 )
@@ -62,7 +63,7 @@ def near_duplicates(texts: Sequence[str]) -> dict[int, int]:
         runs = (" ".join(folded[start : start + _SHINGLE_WORDS]) for start in range(len(folded) - _SHINGLE_WORDS + 1))
         shingles = frozenset(runs)
         others = telling.setdefault(tuple(sorted(_telling(words))), [])
-        twin = next((other for other, its in others if are_alike(shingles, its)), None)
+        twin = next((other for other, its in others[-_COMPARED:] if are_alike(shingles, its)), None)
         if twin is not None:
             found[index] = equal[key] = twin
             continue

@@ -2,6 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.text.similarity import near_duplicates
+from tests.growth import is_linear
 
 LONG = "the quick brown fox jumps over the lazy dog and then it sleeps for a long time in the warm afternoon sun"
 
@@ -57,3 +58,11 @@ def test_the_first_is_earlier_and_no_duplicate_itself(texts: list[str]) -> None:
 def test_an_equal_text_is_always_found(words: list[str]) -> None:
     text = " ".join(words)
     assert near_duplicates([text, "other", text]) == {2: 0}
+
+
+def test_many_texts_that_differ_take_no_quadratic_time() -> None:
+    def found(count: int) -> object:
+        names = ("".join(chr(ord("a") + int(digit)) for digit in str(number)) for number in range(count))
+        return near_duplicates([f"{name} went to {name} with {name} and came back from {name}" for name in names])
+
+    assert is_linear(found, length=300)
