@@ -1,4 +1,4 @@
-"""Reads a question: which terms to look up, and who and when it speaks of.
+"""Reads a question: which terms to look up, who and when it speaks of, and whether it asks for a time.
 
 What is asked for seldom is all that is said: reasons, greetings and pasted logs stand beside it. So a message is read
 in stretches, as long ones are in passages: what answers one of them answers the message, whatever else stands in it.
@@ -8,6 +8,7 @@ addresses to her, while what Anna did is what Anna says: a speaker's name prefer
 little as a word.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,12 @@ from langchain_tiered_memory.recall.fusion import side_by_side
 from langchain_tiered_memory.text.sentences import asks, pieces
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.time_expressions import Interval, find_intervals
+
+_ASKS_WHEN = re.compile(
+    r"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b"
+    r"|\bhow (?:long|(?:many|much) (?:days?|weeks?|months?|years?))\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +52,8 @@ class Question:
     """The one speaker whom the question names; empty where it names none, or several."""
     intervals: tuple[Interval, ...] = ()
     """The times that it names."""
+    asks_when: bool = False
+    """Whether its answer is a point or a length of time."""
 
 
 def stretches_of(text: str) -> tuple[Stretch, ...]:
@@ -92,4 +101,5 @@ def read_question(
         stretches=stretches_of(text),
         speakers=named if len(named) == 1 else frozenset(),
         intervals=tuple(find_intervals(text, now=now)) if now else (),
+        asks_when=bool(_ASKS_WHEN.search(text)),
     )

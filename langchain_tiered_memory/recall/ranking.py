@@ -3,7 +3,7 @@
 The parts, in their order: BM25 over passages and their cosine similarity, each brought to 0..1; the best passage of an
 entry speaks for it; a weighted sum of the two; then what stands around an entry counts as well, as an answer often
 stands beside the words of its question: its neighbours and the best of its sitting. Last come signals of the question:
-who is named, and when. What an entry costs is not judged here but where a budget is filled
+who is named, when, and whether a time is asked for. What an entry costs is not judged here but where a budget is filled
 (`filling`). The figures were chosen on three sets of conversations.
 """
 
@@ -25,9 +25,18 @@ from langchain_tiered_memory.recall.fusion import (
     sitting_means,
 )
 from langchain_tiered_memory.recall.questions import Question
-from langchain_tiered_memory.text.terms import BM25_LENGTH_SHARE, BM25_SATURATION
+from langchain_tiered_memory.text.terms import BM25_LENGTH_SHARE, BM25_SATURATION, analyse
 from langchain_tiered_memory.text.time_expressions import Interval
 from langchain_tiered_memory.types.records import TextStatistics
+
+TIME_TERMS = frozenset(
+    analyse(
+        "yesterday today tonight tomorrow ago last next week month year weekend morning night day monday tuesday"
+        " wednesday thursday friday saturday sunday january february march april june july august september october"
+        " november december spring summer autumn fall winter recently since soon just"
+    )
+)
+"""Terms of entries that tell when."""
 
 _DAY = timedelta(days=1)
 
@@ -62,6 +71,8 @@ class RankingWeights:
     """An event is also told of afterwards: days (plus `time_decay_share`) after which that counts 1/e as much."""
     time_decay_share: float = 0.15
     """The share of the named interval's own length that is added to `time_decay_days`."""
+    time_words: float = 0.2
+    """How much more an entry with time words counts when a time is asked for."""
     contentless: float = 0.6
     """How much less an entry without any term counts ("Wow!"); fades as terms come in. So much less counts also what
     says nothing but the question's own words: an earlier asking is no answer."""
@@ -183,12 +194,16 @@ def _signals(
 ) -> Scores:
     """The factor that each entry's score is multiplied by."""
     term_counts = np.bincount(owners, weights=[len(terms) for terms in words], minlength=len(entries))
+    tells_when = [not TIME_TERMS.isdisjoint(terms) for terms in words] if question.asks_when else []
+    with_time = frozenset(owners[tells_when].tolist() if tells_when else ())
     factors = np.ones(len(entries))
     for place, entry in enumerate(entries):
         if entry.speaker in question.speakers:
             factors[place] += WEIGHTS.speaker
         if entry.by_person:
             factors[place] += WEIGHTS.person
+        if place in with_time:
+            factors[place] += WEIGHTS.time_words
         if question.intervals and entry.time:
             factors[place] += WEIGHTS.time * max(_closeness(entry.time, interval) for interval in question.intervals)
     return factors * (1 - WEIGHTS.contentless * np.exp(-term_counts / WEIGHTS.contentless_terms))

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from langchain_tiered_memory.recall.questions import read_question
 
 
@@ -18,6 +20,13 @@ def test_a_question_about_both_prefers_neither() -> None:
 
 def test_one_part_of_a_name_is_enough() -> None:
     assert read_question("Is Khan well?", speakers=["Fahd Khan", "Bert"]).speakers == {"Fahd Khan"}
+
+
+@pytest.mark.parametrize(
+    "text", ["When did it rain?", "how many days did it take", "Which year was that?", "How long was it?"]
+)
+def test_a_question_for_a_time_is_recognised(text: str) -> None:
+    assert read_question(text).asks_when
 
 
 def test_times_are_read_only_where_now_is_known() -> None:

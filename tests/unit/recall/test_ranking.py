@@ -87,6 +87,11 @@ def test_the_named_time_comes_first_then_shortly_after_then_before() -> None:
     assert order(question, *said) == [60, 40, 20, 1]
 
 
+def test_a_question_for_a_time_prefers_an_entry_that_tells_one() -> None:
+    told, untold = candidate(9, "I bought paint there yesterday"), candidate(1, "I bought paint there cheaply")
+    assert order("When did you buy paint?", untold, told)[0] == 9
+
+
 def test_equal_entries_keep_the_order_of_the_conversation() -> None:
     assert order("soup", candidate(30, "red paint"), candidate(10, "red paint"), candidate(20, "red paint")) == [
         10,
