@@ -46,14 +46,24 @@ _NEEDS_MARK = word_set(
     "right|good|great|cool|nice|perfect|sure|look|listen|remember|note|found out|thanks|thank you|so|well", "|"
 )
 _MOST_LEADS = 4
+_ASIDE = re.compile(
+    r"(?:[,;]| -)? (?:by the way|btw|fyi|oddly enough|funnily enough|lol|haha|if that helps|just so you know|you know"
+    r"|i mean)"
+    r"(?=[.!]*$)",
+    re.IGNORECASE,
+)
 _SHOWN = re.compile(r"\[[^\[\]\s]{1,20} [^\[\]\s]{1,20} [^\[\]\n]{1,400}\](?!\()")
 """A note of several words in brackets, of a picture or a sound that stood there: nobody said it."""
 _ASKS = re.compile(
-    r"[,;.\u2013\u2014-] ?(?:(?:and|but|so|i mean,) )?(?:what|how|why|where|when|who|which|do|does|did|are|is|am|was"
+    r"[,;.\u2013\u2014-] ?(?:(?:and|but|so) )?(?:what|how|why|where|when|who|which|do|does|did|are|is|am|was"
     r"|were|can|could|would|will|shall|should|have|has|had|any|right|ok|okay|yes|no|isn|aren|don|doesn|you)\b"
     r"(?:(?=[ '\u2019]{1,2}+[\w'\u2019-])[ '\u2019]{1,2}+[\w'\u2019-]{1,30}+){0,14}+\?+$",
     re.IGNORECASE,
 )
+_LISTED = re.compile(r"[,:\u2013\u2014-] [^,:\u2013\u2014]{1,60}$")
+_ITEM_WORDS = 4
+"""What stands between the comma before a last part and that part is one of several things if it is no longer: "and I"
+of "my friend, Toby, and I played" is no clause of its own."""
 _TAIL = re.compile(
     r"(?:,| [\u2013\u2014-]) (?:so|which|everybody|everyone|nobody|no one|all|and (?:that|i|it|everybody"
     r"|everyone|nobody|not)|but (?:that|i|it)|though|although|because|since|as"
@@ -62,6 +72,13 @@ _TAIL = re.compile(
     r"|for now|whatever)\b[^,;:]{0,80}$",
     re.IGNORECASE,
 )
+_BECAUSE = re.compile(r"(?<=[\w)]) (?:because|since|as it|so that|in case|even though)\b[^,;:]{1,80}$", re.IGNORECASE)
+_LEADS_TO = re.compile(
+    r"(?:with|without|besides|apart from|despite|although|though|even though|while|when|whenever|if|unless|until"
+    r"|after|before|since|because|as)\b",
+    re.IGNORECASE,
+)
+"""What begins so states nothing before its comma."""
 _JOINS_ON = re.compile(r",? (?:(?:and|but|or|so|plus)|(?:and|but)[.!]{1,3})$")
 _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
@@ -74,7 +91,18 @@ def stated_by(sentence: str) -> str:
         if asks is None or asks[0].count(" ") <= _TAG_WORDS:
             return ""
         said = said[: asks.start()]
+        if asks[0].startswith(",") and _LEADS_TO.match(_without_lead(said)):
+            return ""  # the question itself is the main clause
     return "" if said.rstrip("*_ ").endswith((":", "\uff1a")) else _without_lead(said)
+
+
+def trimmed(clause: str, *, keep: tuple[int, int]) -> str:
+    """`clause` without a last part that adds nothing to what stands at `keep`, and not longer than a clause may be."""
+    for pattern in (_TAIL, _BECAUSE):
+        tail = pattern.search(clause, keep[1])
+        if tail and not (_SPECIFIC.search(tail[0]) or _LEADS_TO.match(clause) or _is_listed(clause, tail.start())):
+            clause = clause[: tail.start()]
+    return shortened(_JOINS_ON.sub("", clause), around=keep)
 
 
 def without_remark(clause: str) -> str:
@@ -101,6 +129,12 @@ def shortened(said: str, *, around: tuple[int, int]) -> str:
     return f"{chr(0x2026) if start else ''}{short.strip()}{chr(0x2026) if start + len(short) < len(said) else ''}"
 
 
+def _is_listed(clause: str, stop: int) -> bool:
+    """Whether what ends at `stop` is one of several things."""
+    listed = _LISTED.search(clause, 0, stop)
+    return listed is not None and listed[0].count(" ") <= _ITEM_WORDS
+
+
 def _without_lead(said: str) -> str:
     for _ in range(_MOST_LEADS):
         lead = _LEAD.match(said)
@@ -110,7 +144,7 @@ def _without_lead(said: str) -> str:
         if bare and lead[0].strip().casefold().removesuffix(" that") in _NEEDS_MARK:
             break
         said = said[lead.end() :]
-    return _JOINS_ON.sub("", said.strip().lstrip("-\u2013\u2014 "))
+    return _ASIDE.sub("", said).strip().lstrip("-\u2013\u2014 ")
 
 
 BRIEF_CHARS = 600

@@ -26,9 +26,9 @@ from langchain_tiered_memory.summaries.facts.clauses import (
     is_ask,
     named_in,
     read_clause,
-    shortened,
     stated_by,
     statement,
+    trimmed,
 )
 from langchain_tiered_memory.summaries.facts.frames import frame_of
 from langchain_tiered_memory.summaries.facts.signs import LEAST_WEIGHT
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.text.sentences import Piece
 
 
-READER_VERSION = 15
+READER_VERSION = 14
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
@@ -156,7 +156,7 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
             if goal and is_ask(stated.text):
                 stated, goal = replace(stated, kind="goal"), False
             if stated.weight >= LEAST_WEIGHT:
-                found.append((shortened(stated.text, around=stated.span), stated, quoted))
+                found.append((trimmed(stated.text, keep=stated.span), stated, quoted))
             about = stated.named or about
         asks = piece.text.rstrip().endswith(ASKS)
         if asks:

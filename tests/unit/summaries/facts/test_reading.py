@@ -83,6 +83,10 @@ def test_a_long_answers_lists_labels_and_derivations_are_advice_and_no_facts() -
     assert said(read_facts([entry(2, at_length, role="assistant")])) == [told]
 
 
+def test_what_leads_to_a_question_states_nothing() -> None:
+    assert not said(read("And without Captain America, Iron Man and Black Widow, what is the team left with?"))
+
+
 def test_a_figure_far_behind_what_it_is_told_of_is_not_cut_away() -> None:
     between = " and ".join(f"the {one} that nobody ever looked at" for one in ("lathe", "loom", "press", "kiln", "saw"))
     found = said(read(f"The pager number of the mill, with {between} all around it, is 555-0199."))
