@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.text.sentences import Piece
 
 
-READER_VERSION = 14
+READER_VERSION = 15
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
