@@ -139,7 +139,7 @@ def test_a_write_that_failed_is_told_whether_or_not_its_status_says_so() -> None
 
 WORK = quick_settings(
     levels=(
-        LevelSettings(messages=3, strategy="detailed", target_ratio=0.9, max_tokens=400),
+        LevelSettings(messages=3, strategy="detailed", target_ratio=0.95, max_tokens=400),
         LevelSettings(sources=4, strategy="thematic", target_ratio=0.8, max_tokens=130),
     )
 )
