@@ -78,7 +78,7 @@ def test_the_policy_names_exactly_the_script_and_the_style_that_stand_there(*, l
 
 
 def test_the_list_of_sessions_escapes_their_names() -> None:
-    text = listing([{"name": HOSTILE, "address": "page?id=x", "messages": 1, "tokens": 2}], more="")
+    text = listing([{"name": HOSTILE, "address": "page?id=x", "size": "1 message"}], more="")
     assert "script" not in [tag for tag, _ in Elements(text).found]
 
 
