@@ -29,7 +29,7 @@ from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.surroundings import announce, read_status
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.models.window_budget import learn_window
-from langchain_tiered_memory.runs.files.monitor import SAMPLES, Monitors
+from langchain_tiered_memory.runs.files.monitor import SAMPLES, SESSIONS, Monitors
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.opening import close_runtime, open_runtime
 from langchain_tiered_memory.sql.remembered import Remembered
@@ -65,7 +65,7 @@ class Engine:
         self._closed = False
         self.sent = Remembered[tuple[str, str], int]()
         """Raw tokens of the last context given out for a (session, track): what the next answer's usage calibrates."""
-        self.contexts = Remembered[str, deque[ContextSize]]()
+        self.contexts = Remembered[str, deque[ContextSize]](SESSIONS)
         """Sizes of the last contexts, for the reports of runs."""
         self.monitors = Monitors(runtime.monotonic)
         """Times and alerts of runs, whichever object takes their steps."""

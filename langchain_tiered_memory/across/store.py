@@ -17,7 +17,6 @@ from langchain_tiered_memory.sql.entry_rows import ENTRY_COLUMNS
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.schema import digest_of, entries, facts, packed, sessions, unpacked
 from langchain_tiered_memory.summaries.facts.rows import fact_of
-from langchain_tiered_memory.summaries.facts.store import SEARCHED
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.entry_reads import entry_or_again
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 MOST_SESSIONS = 500
 """Sessions of a user that are read together, those spoken in last; older ones are found by their ids alone."""
 Stamp: TypeAlias = tuple[Any, ...]
+_MOST_FACTS = 5000
 _MOST_UNREAD = 1000
 
 
@@ -81,7 +81,7 @@ class Across(Room):
                 query = select(facts).where(facts.c.session_key.in_(part), said).order_by(facts.c.weight.desc())
                 read = readable(
                     connection,
-                    connection.execute(query.limit(SEARCHED)).mappings(),
+                    connection.execute(query.limit(_MOST_FACTS)).mappings(),
                     lambda row: (by_key[row["session_key"]], fact_of(row)),
                 )
                 found += read

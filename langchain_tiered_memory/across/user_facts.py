@@ -32,6 +32,8 @@ _APART = 1000
 """Between the numbers of statements of two sessions: "make that seven" takes back nothing that another one said."""
 _NO_SESSION = 0
 """What is kept for a user stands beside what is kept for sessions, and is let go of with it."""
+_NEWER = 0.1
+"""Of the order without a question: what a statement gains over the oldest one by being the newest."""
 _Stated: TypeAlias = "tuple[SessionRef, Fact]"
 _KINDS = frozenset({"constraint", "decision", "identifier", "number", "statement"})
 """Goals, questions and paths are of a conversation."""
@@ -184,8 +186,8 @@ def _named(ref: SessionRef, fact: Fact, ids: Mapping[tuple[int, int], str]) -> F
 
 
 def _by_worth(stated: Sequence[_Stated]) -> list[_Stated]:
-    """The weightiest first, of equal ones the newest."""
-    return sorted(stated, key=lambda one: (-one[1].weight, -one[1].seq))
+    last = max((fact.seq for _, fact in stated), default=1)
+    return sorted(stated, key=lambda one: -(one[1].weight + _NEWER * one[1].seq / last))
 
 
 def _by_words(stated: Sequence[_Stated], query: str) -> list[_Stated]:

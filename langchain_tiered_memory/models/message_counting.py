@@ -117,7 +117,7 @@ _SCRIPTS = {
     "kana": re.compile("[\u3040-\u30ff]"),
     "hangul": re.compile("[\uac00-\ud7af]"),
 }
-CHUNK_CHARS = 200_000  # bounds the lists that a text of 10 MB makes
+_CHUNK_CHARS = 200_000  # bounds the lists that a text of 10 MB makes
 
 
 class FramedCounter(ABC):
@@ -235,11 +235,13 @@ def estimated_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
     """Tokens of `text`, about as `encoding` would count them. Never raises; 0 only for an empty text."""
     if not text:
         return 0
-    chunks = (text[start : start + CHUNK_CHARS] for start in range(0, len(text), CHUNK_CHARS))
+    chunks = (text[start : start + _CHUNK_CHARS] for start in range(0, len(text), _CHUNK_CHARS))
     return max(1, round(sum(_chunk_tokens(chunk, encoding) for chunk in chunks)))
 
 
+@lru_cache(maxsize=64)
 def _chunk_tokens(text: str, encoding: EncodingName) -> float:
+    """Kept for the last few texts: each context counts the same history block as the one before."""
     rates = _RATES_OF[encoding]
     blobs = [blob for blob in _BLOB.findall(text) if _is_blob(blob)]
     tokens = rates["blob"] * sum(map(len, blobs))

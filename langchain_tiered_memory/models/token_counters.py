@@ -20,7 +20,7 @@ from langchain_core.messages import HumanMessage
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.messages.message_text import safe_text
 from langchain_tiered_memory.models.downloads import Download
-from langchain_tiered_memory.models.message_counting import CHUNK_CHARS, EstimatingCounter, FramedCounter
+from langchain_tiered_memory.models.message_counting import EstimatingCounter, FramedCounter
 from langchain_tiered_memory.protocols import TokenCounter
 from langchain_tiered_memory.sql import forks
 
@@ -36,6 +36,7 @@ _SHA256 = {
 }
 _BYTES = {"cl100k_base": 1_681_126, "o200k_base": 3_613_922}
 _DEFAULT_ENCODING = "o200k_base"
+_CHUNK_CHARS = 50_000
 _LONGEST_RUN = 400  # tiktoken merges the bytes of an unbroken run in quadratic time
 _LONG_RUN = re.compile(rf"\S{{{_LONGEST_RUN + 1},}}|\s{{{_LONGEST_RUN + 1},}}")
 _SHORT_RUNS = re.compile(
@@ -293,9 +294,9 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _cut(text: str) -> Iterator[str]:
     start = 0
-    while len(text) - start > CHUNK_CHARS:
+    while len(text) - start > _CHUNK_CHARS:
         # The encoding keeps a space with the word behind it, so a cut before it changes no token.
-        border = _WORD_BORDER.search(text, start + CHUNK_CHARS)
+        border = _WORD_BORDER.search(text, start + _CHUNK_CHARS)
         stop = border.start() if border else len(text)
         yield text[start:stop]
         start = stop

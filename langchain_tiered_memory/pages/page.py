@@ -23,7 +23,6 @@ from langchain_tiered_memory._version import __version__
 from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.messages.message_text import role_of, text_of
 from langchain_tiered_memory.sessions.file_run import Run
-from langchain_tiered_memory.summaries.facts.store import SEARCHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -41,6 +40,7 @@ Json: TypeAlias = dict[str, Any]
 
 _MOST_CHARACTERS = 100_000
 """Characters of one message. A page shows the beginning of a longer message, and how long it is."""
+_MOST_FACTS = 5000
 _MOST_OUTCOMES = 1000
 _MOST_TOUCHED = 200
 _ENTRY_COLUMNS = (
@@ -76,8 +76,8 @@ def content_of(session: Session, *, contexts: Sequence[Context] = (), after: int
         "entries": {"columns": _ENTRY_COLUMNS, "rows": [_entry_row(one) for one in entries]},
         "revisions": {one.seq: _revisions(session, one) for one in entries if one.revision},
         "summaries": [_only(one, _SUMMARY_FIELDS) for one in session.tree().summaries],
-        "facts": [_only(one, _FACT_FIELDS) for one in session.facts(k=SEARCHED, superseded=True)],
-        "facts_cut": SEARCHED,
+        "facts": [_only(one, _FACT_FIELDS) for one in session.facts(k=_MOST_FACTS, superseded=True)],
+        "facts_cut": _MOST_FACTS,
         "views": views,
         "outcomes": outcomes,
         "checkpoints": [_checkpoint(session, info, known) for info in session.checkpoints()],

@@ -13,6 +13,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.runs.files.monitor import SESSIONS
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.sql.remembered import Remembered
 
@@ -181,7 +182,7 @@ class Returns:
 
     def __init__(self) -> None:
         self._lock = forks.Lock()
-        self._by_session = Remembered[int, _Seen]()
+        self._by_session = Remembered[int, _Seen](SESSIONS)
 
     def note(self, key: int, *, at: float, distance: int = 0) -> None:
         """Remember that a file was opened again, after `distance` others were; 0 for one that was in hot."""

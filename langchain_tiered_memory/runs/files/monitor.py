@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SAMPLES = 2000
 """Enough for a 99th percentile of 20 samples above it; a run of six hours has some thousand accesses."""
+SESSIONS = 200
+"""Of which something is remembered."""
 ALERTS = frozenset(
     {
         "files_crowded",
@@ -137,10 +139,10 @@ class Monitors:
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._make = partial(Monitor, monotonic)
-        self._by_session = Remembered[str, Monitor]()
+        self._by_session = Remembered[str, Monitor](SESSIONS)
 
     def of(self, session_id: str) -> Monitor:
-        """The one of a session; of sessions the last ones are remembered."""
+        """The one of a session; of sessions the last 200 are remembered."""
         return self._by_session.of(session_id, self._make)
 
     def hear(self, event: Event) -> None:
