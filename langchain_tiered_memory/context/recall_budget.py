@@ -96,11 +96,13 @@ def recall_budget_of(
     kept: RecallBudget | None = runtime.view_cache.recalled(ref.key, place, key)
     if kept is not None:
         return kept
-    found = _found(runtime, ref, last, track)
     stored = runtime.store.transcript.kept_view(ref, name)
     plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
     if plan is None:  # the newest messages are shown, or all where they fit
         plan = ViewPlan(border=0, tail_from=0 if stored.tokens <= total else required.guard)
+    if not (plan.tail_from or plan.masked or plan.left or required.has_other_tracks):
+        return RecallBudget(share=0.0)
+    found = _found(runtime, ref, last, track, guard=required.guard)
     said = _given(runtime, found, plan, last=last, total=total)
     runtime.view_cache.keep_recalled(ref.key, place, key, said)
     return replace(said, found=found)
@@ -112,7 +114,7 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     if last is None or said.share is None:
         return said
     total = inputs.budget.max_tokens
-    found = said.found or _found(runtime, ref, last, inputs.request.only_track)
+    found = said.found or _found(runtime, ref, last, inputs.request.only_track, guard=inputs.required.guard)
     given = _given(runtime, found, plan, last=last, total=total)
     if given.share is None or given.share <= said.share:
         return replace(said, found=found)
@@ -120,9 +122,10 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     return replace(given, found=found, is_late=True)
 
 
-def _found(runtime: Runtime, ref: SessionRef, last: Entry, track: str | None) -> Found:
+def _found(runtime: Runtime, ref: SessionRef, last: Entry, track: str | None, *, guard: int) -> Found:
+    """What is found for it; what an agent did since, and any view shows, tells nothing by its vectors."""
     filters = SearchFilters(tracks=(track,)) if track is not None else None
-    return find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
+    return find(runtime, ref, last.text, filters=filters, asked_at=last.seq, shown_from=max(guard, last.seq))
 
 
 def _hidden_by(plan: ViewPlan, found: Found, last: Entry) -> Callable[[int], bool]:

@@ -82,13 +82,16 @@ def find(
     best: int | None = None,
     asked_at: int | None = None,
     besides: Sequence[SessionRef] | None = None,
+    shown_from: int | None = None,
 ) -> Found:
     """Rank the messages of a session that pass the filters for a question.
 
     So many of the `best` hits are read whole, each text once and earlier askings besides, for who needs no more of
     them; `None`: all that are ranked. `asked_at` is the `seq` of the message that is the question: it is not its own
     answer, and what nobody else said tells nothing of what is asked. With those of `besides` they are ranked
-    together: theirs have the numbers `APART` and more above their own, twice that of the second, and so on.
+    together: theirs have the numbers `APART` and more above their own, twice that of the second, and so on. What stands
+    before the reader in any case, from the `seq` `shown_from` on, is looked up by its words alone: whoever asks does
+    not wait until it is embedded.
     """
     limit, refs = CANDIDATES, [ref, *(besides or ())]
     first = {one.key: APART * place for place, one in enumerate(refs)}
@@ -98,8 +101,12 @@ def find(
     weights = telling(statistics)
     index = runtime.store.text_index
     named = {(one.session_key, one.seq) for one in index.find(refs, weights, limit=limit, filters=filters)}
-    similar = similar_passages(runtime, refs, query, level=0, limit=limit)
+    similar = similar_passages(runtime, refs, query, level=0, limit=limit, before=shown_from)
     dense = index.by_id(ref if besides is None else None, list(similar), filters=filters)
+    if shown_from is not None:  # whether the background came to embed these is no matter
+        late = {one.id for one in dense if one.seq >= shown_from}
+        dense = [one for one in dense if one.id not in late]
+        similar = {key: cosine for key, cosine in similar.items() if key not in late}
     named |= {(one.session_key, one.seq) for one in dense if one.level == 0 and one.session_key in first}
     hits = {first[key] + seq for key, seq in named} - {asked_at}
     near: dict[int, Entry | Moment] = {}
@@ -249,14 +256,21 @@ def telling(statistics: TextStatistics) -> dict[str, float]:
 
 
 def similar_passages(
-    runtime: Runtime, refs: Sequence[SessionRef], query: str, *, level: int, limit: int
+    runtime: Runtime,
+    refs: Sequence[SessionRef],
+    query: str,
+    *,
+    level: int,
+    limit: int,
+    before: int | None = None,
 ) -> dict[int, float]:
     """The nearest passages of a level, by id, with their cosine; none where there is no index to ask.
 
-    Whether the index has lost some is looked for where one session is asked.
+    Whether the index has lost some is looked for where one session is asked. The newest that wait are embedded first;
+    those of messages from the `seq` `before` on are not waited for.
     """
     alone = refs[0] if len(refs) == 1 else None
-    index = None if is_left_alone(runtime) else index_to_ask(runtime, alone)
+    index = None if is_left_alone(runtime) else index_to_ask(runtime, alone, before=before)
     if index is None:
         return {}
     asked_for: dict[str, Any] = {"session_keys": [ref.key for ref in refs], "limit": limit, "where": {"level": level}}
@@ -264,7 +278,7 @@ def similar_passages(
     try:
         found = index.search(query, **asked_for)
         if alone is not None and len(found) < limit and _has_lost(runtime, alone, index, level=level, known=len(found)):
-            again = index_to_ask(runtime, alone)
+            again = index_to_ask(runtime, alone, before=before)
             if again is not None:
                 found = again.search(query, **asked_for)
     except IndexUnavailableError as error:
@@ -273,15 +287,15 @@ def similar_passages(
     return dict(found)
 
 
-def index_to_ask(runtime: Runtime, ref: SessionRef | None) -> ChromaIndex | None:
+def index_to_ask(runtime: Runtime, ref: SessionRef | None, *, before: int | None = None) -> ChromaIndex | None:
     """The index, with the newest passages, of one session or of all, where that can be written.
 
-    `None` where there is none to ask.
+    Of a session's messages only those `before` a `seq`, where one is given. `None` where there is none to ask.
     """
     session_id = ref.session_id if ref is not None else None
     try:
         if may_write(runtime):
-            return brought_up(runtime, ref=ref, limit=_CATCH_UP, newest_first=True)[1]
+            return brought_up(runtime, ref=ref, limit=_CATCH_UP, newest_first=True, before=before)[1]
     except StorageError as error:
         note_unwritten(runtime, session_id, error)
     try:

@@ -110,9 +110,12 @@ def brought_up(
     ref: SessionRef | None = None,
     limit: int | None = None,
     newest_first: bool = False,
+    before: int | None = None,
     embedded: Callable[[int], None] | None = None,
 ) -> tuple[int, ChromaIndex | None]:
     """Embed what waits, the whole memory's or one session's, oldest first, and drop what was forgotten.
+
+    With `before`, of the messages only those before that `seq`.
 
     Returns:
         How many passages were embedded, and the index where it can be asked now: `None` spares another wait for one
@@ -131,6 +134,7 @@ def brought_up(
                 levels_above_0=runtime.settings.tree.embed_summaries,
                 ref=ref,
                 newest_first=newest_first,
+                before=before,
             )
             if not rows:
                 break

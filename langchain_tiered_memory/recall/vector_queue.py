@@ -36,9 +36,15 @@ class VectorQueue(Room):
     """Reads and settles the queue."""
 
     def pending(
-        self, *, limit: int, levels_above_0: bool = True, ref: SessionRef | None = None, newest_first: bool = False
+        self,
+        *,
+        limit: int,
+        levels_above_0: bool = True,
+        ref: SessionRef | None = None,
+        newest_first: bool = False,
+        before: int | None = None,
     ) -> list[VectorRow]:
-        """Passages without a vector, with the text to embed."""
+        """Passages without a vector, with the text to embed: of messages only those before the `seq` `before`."""
         query = (
             _WITH_TEXTS.where(_is_pending(levels_above_0=levels_above_0))
             .order_by(passages.c.id.desc() if newest_first else passages.c.id)
@@ -46,6 +52,8 @@ class VectorQueue(Room):
         )
         if ref is not None:
             query = query.where(passages.c.session_key == ref.key)
+        if before is not None:
+            query = query.where((passages.c.level > 0) | (passages.c.seq < before))
         return self._records(query, _vector_row)
 
     def count(self, *, levels_above_0: bool = True, ref: SessionRef | None = None) -> int:
