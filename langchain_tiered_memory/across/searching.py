@@ -8,6 +8,7 @@ one long answer of an assistant does not take the place of ten short statements.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
@@ -136,7 +137,7 @@ class Telling:
                 parts[number] = self._part(hit, most=round(_PART_SHARE * room))
             part = parts.get(number, "")
             passage = PassageOffer(score=1.0, tokens=self._price(part), span=Span(0, len(part)))
-            passages = (passage,) if part else ()
+            passages = partial(tuple, (passage,) if part else ())
             offers.append(Offer(sequence=number, score=hit.score, tokens=tokens, sitting=0, passages=passages))
         shown = fill(offers, max_tokens=room)
         return {number: wholes[number][0] if part is None else parts[number] for number, part in shown.items()}

@@ -10,9 +10,9 @@ its reply; and who only greets, thanks or agrees is not quoted, however well the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from langchain_tiered_memory.models.message_counting import MESSAGE_TOKENS
 from langchain_tiered_memory.recall.fusion import side_by_side
@@ -66,8 +66,7 @@ class PassageOffer:
     """Those of it and of the passages beside it, for a passage may end amid what matches. Made when asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(NamedTuple):
     """A ranked entry with its price."""
 
     sequence: int
@@ -78,8 +77,8 @@ class Offer:
     """What showing it whole costs, speaker included, the header of its sitting not."""
     sitting: int
     """Which sitting it belongs to."""
-    passages: tuple[PassageOffer, ...] = ()
-    """All its passages in their order; may be left empty for an entry that is short enough, or must not be cut."""
+    passages: Callable[[], tuple[PassageOffer, ...]] = tuple
+    """All its passages in their order, made when asked for: only of what is too long to be shown whole."""
     place: int | None = None
     """Its place among what is shown before all else, whatever it costs; `None`: it competes with the others."""
 
@@ -138,7 +137,7 @@ def _place(offer: Offer, budget: _Budget, shown: Chosen, *, max_tokens: int) -> 
 
     Else as much as these would cost, or as there is room for, around the line of each that matches best.
     """
-    told = sorted((one for one in offer.passages if one.told), key=lambda one: (-one.told, one.span))
+    told = sorted((one for one in offer.passages() if one.told), key=lambda one: (-one.told, one.span))
     told = told[:_PASSAGES_OF_ENTRY]
     short = offer.tokens <= max(max_tokens * LONG_SHARE, sum(one.tokens for one in told))
     if (short or not told) and budget.buys(offer.tokens, sitting=offer.sitting):
@@ -203,8 +202,9 @@ def _pieces(offers: Sequence[Offer]) -> Iterator[tuple[float, int, Span, int, in
     An entry's score is shared out by how well each passage does beside the best one.
     """
     for offer in offers:
-        best = max((passage.score for passage in offer.passages), default=0.0)
-        for passage in offer.passages:
+        passages = offer.passages()
+        best = max((passage.score for passage in passages), default=0.0)
+        for passage in passages:
             if passage.score > 0 and passage.tokens < offer.tokens:
                 worth = _worth(offer.score * passage.score / best, passage.tokens)
                 yield -worth, offer.sequence, passage.span, passage.tokens, offer.sitting
@@ -227,7 +227,7 @@ def mended(
         score = _OF_OTHER_HALF * by_seq[seq].score
         beside = by_seq.get(other) or next(iter(offers_of(found, [hidden[other]], (), code_room=0)), None)
         if beside is not None and beside.place is None and (other not in by_seq or beside.score < score):
-            by_seq[other] = replace(beside, score=max(beside.score, score))
+            by_seq[other] = beside._replace(score=max(beside.score, score))
     return [one for one in by_seq.values() if one.place is not None or one.sequence not in talk]
 
 
@@ -276,32 +276,49 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], first: Sequence[int],
             if code + tokens > code_room and one.sequence not in places:
                 continue
             code += tokens
-        per_character = 1.2 * tokens / max(len(entry.text), 1)
-        pieces: list[PassageOffer] = []
-        told = [nats_of(found, terms) for terms in told_by(found, one.sequence)] if one.sequence in places else None
-        passages = found.passages[one.sequence]
-        for at, (passage, score) in enumerate(zip(passages, one.passage_scores, strict=True)):
-            asks = entry.role == "assistant" and only_asks(entry.text[passage.start : passage.stop])
-            pieces.append(
-                PassageOffer(
-                    score=0.0 if asks else score,
-                    tokens=POINTER_TOKENS + math.ceil(per_character * (passage.stop - passage.start)),
-                    span=Span(passage.start, passage.stop),
-                    told=told[at] if told is not None and not asks else 0.0,
-                    lines=partial(_lines, found, entry.text, passages[max(at - 1, 0) : at + 2], per_character),
-                )
-            )
         offers.append(
             Offer(
                 sequence=one.sequence,
                 score=one.score,
                 tokens=tokens,
                 sitting=found.sittings[one.sequence],
-                passages=tuple(pieces),
+                passages=_Passages(found, one, tokens=tokens, is_first=one.sequence in places),
                 place=places.get(one.sequence),
             )
         )
     return offers
+
+
+class _Passages:
+    """What is offered of a long entry: made once, when it is asked for."""
+
+    def __init__(self, found: Found, one: RankedEntry, *, tokens: int, is_first: bool) -> None:
+        self._of = found, one, tokens, is_first
+        self._made: tuple[PassageOffer, ...] | None = None
+
+    def __call__(self) -> tuple[PassageOffer, ...]:
+        if self._made is None:
+            self._made = _passages(*self._of)
+        return self._made
+
+
+def _passages(found: Found, one: RankedEntry, tokens: int, is_first: bool) -> tuple[PassageOffer, ...]:  # noqa: FBT001
+    entry, passages = found.entries[one.sequence], found.passages[one.sequence]
+    per_character = 1.2 * tokens / max(len(entry.text), 1)
+    told = [nats_of(found, terms) for terms in told_by(found, one.sequence)] if is_first else [0.0] * len(passages)
+    offered: list[PassageOffer] = []
+    for at, (passage, score) in enumerate(zip(passages, one.passage_scores, strict=True)):
+        asks = entry.role == "assistant" and only_asks(entry.text[passage.start : passage.stop])
+        offered.append(
+            PassageOffer(
+                score=0.0 if asks else score,
+                tokens=POINTER_TOKENS + math.ceil(per_character * (passage.stop - passage.start)),
+                span=Span(passage.start, passage.stop),
+                told=0.0 if asks else told[at],
+                lines=partial(_lines, found, entry.text, passages[max(at - 1, 0) : at + 2], per_character),
+            )
+        )
+    return tuple(offered)
 
 
 def told_by(found: Found, seq: int) -> list[frozenset[str]]:

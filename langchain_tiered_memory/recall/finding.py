@@ -127,11 +127,12 @@ def find(
     last_at = max((near[seq].at for seq in (near if besides is None else passages)), default=0.0)
     near.pop(asked_at or 0, None)
     speakers = {one.name for one in near.values() if one.name and one.name.lower() not in _LABELS}
+    question = read_question(query, speakers=speakers if besides is None else set(), now=utc(last_at), known=known)
+    asks_time = bool(question.intervals)
     candidates = [
-        candidate_of(near[seq], found, sitting=sittings[seq], similar=similar, sequence=seq)
+        candidate_of(near[seq], found, sitting=sittings[seq], similar=similar, sequence=seq, timed=asks_time)
         for seq, found in passages.items()
     ]
-    question = read_question(query, speakers=speakers if besides is None else set(), now=utc(last_at), known=known)
     ranked, nats = rank(
         question,
         candidates,
@@ -182,9 +183,15 @@ def _around(
 
 
 def candidate_of(
-    said: Entry | Moment, passages: Sequence[Passage], *, sitting: int, similar: Mapping[int, float], sequence: int
+    said: Entry | Moment,
+    passages: Sequence[Passage],
+    *,
+    sitting: int,
+    similar: Mapping[int, float],
+    sequence: int,
+    timed: bool,
 ) -> Candidate:
-    """A message with its passages, as it is ranked, at its place among all that is."""
+    """A message with its passages, as it is ranked, at its place among all that is; `timed`: with when it was said."""
     return Candidate(
         sequence=sequence,
         sitting=sitting,
@@ -192,7 +199,7 @@ def candidate_of(
         similarities=tuple(similar.get(one.id) for one in passages),
         speaker=said.name or "",
         by_person=said.role == "user" or bool(said.name and said.name.lower() not in _LABELS),
-        time=utc(said.at),
+        time=utc(said.at) if timed else None,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from operator import gt
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -72,7 +72,9 @@ class Judged:
     goes_on: bool
     """Whether it goes on with what stands in view, so that it asks little of what does not."""
     hidden: tuple[RankedEntry, ...]
-    """All that is out of sight, as ranked."""
+    """All that is out of sight, as ranked, of the same words the best."""
+    unseen: Mapping[int, RankedEntry]
+    """The same by number, with all that say the same."""
     least: float
     """What an entry must score that is no answer, to be quoted beside one that asks."""
     work: frozenset[int]
@@ -92,12 +94,14 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
     # The same words tell nothing more: those that are ranked best stand for them. A host's notes tell nothing at all.
     notes = notices_of(found.entries.values())
     once: dict[str, RankedEntry] = {}
+    unseen: dict[int, RankedEntry] = {}
     shown: list[RankedEntry] = []
     for one in found.ranked:
         entry = found.entries.get(one.sequence)
         if entry is None or entry.seq in notes:
             continue
         if is_hidden(one.sequence):
+            unseen[one.sequence] = one
             once.setdefault(wording_of(entry), one)
         else:
             shown.append(one)
@@ -118,6 +122,7 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
         asks=asks,
         goes_on=goes_on,
         hidden=hidden,
+        unseen=unseen,
         least=(_least_part(found) if asks == "a question" and not goes_on else _SUBJECT) * whole,
         work=work,
     )
@@ -151,9 +156,11 @@ def _answers(found: Found, new: Sequence[RankedEntry], *, beside: Sequence[int])
 
 def _with_its_head(found: Found, one: RankedEntry) -> RankedEntry:
     """An entry of which each passage shares what the first line does."""
+    if not any(one.shared):
+        return one
     told = told_by(found, one.sequence)
     stretches = [stretch.terms | stretch.pairs for stretch in found.stretches]
-    return replace(one, shared=tuple(max(nats_of(found, terms & each) for each in told) for terms in stretches))
+    return one._replace(shared=tuple(max(nats_of(found, terms & each) for each in told) for terms in stretches))
 
 
 def _shared_by_chance(found: Found) -> list[float]:
@@ -175,7 +182,7 @@ def _not_by_habit(
         told = _told(said, {term: found.nats[term] for term in found.stretches[row].terms & found.nats.keys()})
         for place, one in enumerate(sharing):
             nats = min(one.shared[row], told[one.sequence])
-            sharing[place] = replace(one, shared=(*one.shared[:row], nats, *one.shared[row + 1 :]))
+            sharing[place] = one._replace(shared=(*one.shared[:row], nats, *one.shared[row + 1 :]))
     return sharing
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import numpy as np
 
@@ -84,9 +85,8 @@ WEIGHTS = RankingWeights()
 """The parameters, as they were chosen."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """An entry that an index found, or that stands beside one."""
+class Candidate(NamedTuple):
+    """An entry that an index found, or that stands beside one: a question weighs a thousand."""
 
     sequence: int
     """Its place in the conversation."""
@@ -104,8 +104,7 @@ class Candidate:
     """When it was said; with a time zone if and only if the question's `now` had one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedEntry:
+class RankedEntry(NamedTuple):
     """An entry with its score."""
 
     sequence: int
@@ -114,12 +113,12 @@ class RankedEntry:
     own_score: float
     """Without what the sitting that matches least adds, for every entry gains that much: where all was said in one
     sitting, as much as its best entries are worth. So what matches nothing has next to nothing."""
+    passage_scores: tuple[float, ...]
+    """The fused score of each passage, in their order, 0 to 1."""
     shared: tuple[float, ...] = ()
     """For each stretch of the question how much the terms tell that the best passage shares with it, in nats."""
     adds: bool = True
     """Whether it says anything that the question does not."""
-    passage_scores: tuple[float, ...]
-    """The fused score of each passage, in their order, 0 to 1."""
 
 
 def rank(

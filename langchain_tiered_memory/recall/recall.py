@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.messages.message_text import notices_of
 from langchain_tiered_memory.messages.showing import LEAST_TOKENS, pointer_to
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, fill, mended, offers_of, wording_of
 from langchain_tiered_memory.recall.finding import find
@@ -123,15 +122,9 @@ def recall(
 
     best = Recalled()
     budget = room - least
-    notes = notices_of(found.entries.values())
-    hidden = {
-        one.sequence: one
-        for one in found.ranked
-        if one.sequence in found.entries and one.sequence not in notes and is_hidden(one.sequence)
-    }
     for _ in range(_FILLINGS):
         # Prices are those counted once for each message; the block itself is counted whole, and the budget mended.
-        offers, chosen = _filled(found, offers, budget, headers, hidden)
+        offers, chosen = _filled(found, offers, budget, headers, judged.unseen)
         quotes = tuple(_quoted(found, *one) for one in chosen.items())
         noted = with_replaced(quotes)
         text = block(noted)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _MAX_TOOL_NAME_CHARS = 40
 SITTING_GAP_SECONDS = 4 * 3600.0
 """A pause of so long, or another day, starts a new dated sitting: people come back after it to something else."""
+_DAY_SECONDS = 86_400
+"""Of days in UTC, as `day` tells them."""
 
 HISTORY_NOTE = (
     "Record of the earlier conversation, summarised, oldest first, each part behind the numbers and the days of its "
@@ -266,4 +268,4 @@ def section_block(name: str, text: str) -> str:
 
 def is_new_sitting(before: float, after: float) -> bool:
     """Whether a message opens a new dated sitting: after a pause, or on another day."""
-    return abs(after - before) >= SITTING_GAP_SECONDS or day(before) != day(after)
+    return abs(after - before) >= SITTING_GAP_SECONDS or before // _DAY_SECONDS != after // _DAY_SECONDS

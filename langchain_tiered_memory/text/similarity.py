@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.text.readings import READ_CHARS
+from langchain_tiered_memory.text.readings import READ_CHARS, read_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,9 +34,10 @@ _NEGATION = re.compile(
 _MARKS = ".,:;!\u2026\"'()[]`*\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u3002\uff01\u3001\uff0c"
 
 
+@read_once
 def wording(text: str) -> str:
     """The words of a text, by which two say the same: in one case, without the marks around them but a question's."""
-    return " ".join(filter(None, (word.strip(_MARKS) for word in text.casefold().split())))
+    return " ".join([bare for word in text.casefold().split() if (bare := word.strip(_MARKS))])
 
 
 def near_duplicates(texts: Sequence[str]) -> dict[int, int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from langchain_tiered_memory.text.lexicon import COMMON, DECISION, RELATIVE_TIME, lowered
+from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.sentences import asks, pieces
 
 _REACTS = re.compile(
@@ -56,6 +57,7 @@ def only_reacts(sentence: str) -> bool:
     return telling_words(rest) <= 1
 
 
+@read_once
 def is_small_talk(text: str) -> bool:
     """Whether all that a text says is small talk."""
     said = pieces(text) if len(text) <= _MOST_CHARS else ()

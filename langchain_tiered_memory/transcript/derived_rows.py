@@ -33,15 +33,14 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.drafts import FileTouch
 
 
-_PASSAGE_NAMES = ("id", "session_key", "level", "seq", "part", "start", "stop", "terms", "summary_id")
-PASSAGE_COLUMNS = tuple(passages.c[name] for name in _PASSAGE_NAMES)
+PASSAGE_COLUMNS = tuple(passages.c[name] for name in Passage._fields)
 """What `passage_of` wants, in its order: a question reads thousands of passages, and places are faster than names."""
 _CHECKED_OF_PASSAGE = 8  # columns; whom a summary's id names is seen when that is read
 
 
 def passage_of(row: Iterable[Any]) -> Passage:
     """A row of `PASSAGE_COLUMNS`."""
-    number, session_key, level, seq, part, start, stop, terms, summary_id = values = tuple(row)
+    read = number, session_key, level, seq, part, start, stop, terms, _ = Passage._make(row)
     # Nearly every row is sound: the table of forms says what is wrong, if any.
     if not (
         type(number) is type(session_key) is type(level) is type(seq) is type(part) is type(start) is type(stop) is int
@@ -51,18 +50,8 @@ def passage_of(row: Iterable[Any]) -> Passage:
         and min(level, part, start, stop) >= 0
         and isinstance(terms, str)
     ):
-        check(passages, dict(zip(_PASSAGE_NAMES[:_CHECKED_OF_PASSAGE], values, strict=False)))
-    return Passage(
-        id=number,
-        session_key=session_key,
-        level=level,
-        seq=seq,
-        summary_id=summary_id,
-        part=part,
-        start=start,
-        stop=stop,
-        terms=terms,
-    )
+        check(passages, dict(zip(Passage._fields[:_CHECKED_OF_PASSAGE], read, strict=False)))
+    return read
 
 
 def passage_values(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 from langchain_tiered_memory.display.shown import Listing, Shown
 
@@ -358,9 +358,8 @@ class PassageDraft:
     terms: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """A piece of an entry or a summary as the search indexes know it."""
+class Passage(NamedTuple):
+    """A piece of an entry or a summary as the search indexes know it: a question reads a thousand."""
 
     id: int
     session_key: int
@@ -368,13 +367,13 @@ class Passage:
     """0 for a message, 1 and more for a summary of that level."""
     seq: int
     """Number of the entry, or of the last entry that the summary covers."""
-    summary_id: str | None
     part: int
     start: int
     """Character offsets into the owner's text."""
     stop: int
     terms: str
     """Analysed terms, in order, separated by spaces."""
+    summary_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """Which entries come first for a question."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,7 +17,7 @@ START = datetime(2023, 5, 1, tzinfo=UTC)
 def candidate(sequence: int, *texts: str, similarity: float | None = None, **other: object) -> Candidate:
     terms = tuple(" ".join(analyse(text)) for text in texts)
     plain = Candidate(sequence=sequence, sitting=0, terms=terms, similarities=(similarity,) * len(texts))
-    return replace(plain, **other)  # type: ignore[arg-type]
+    return plain._replace(**other)
 
 
 def ranked(question: Question | str, *candidates: Candidate) -> list[RankedEntry]:
