@@ -6,6 +6,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
+from langchain_core.messages import HumanMessage
+
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import compact_json, requested_calls
@@ -14,6 +16,8 @@ from langchain_tiered_memory.types.records import Group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.messages.content_blocks import RequestedCall
     from langchain_tiered_memory.types.records import Draft, Entry
@@ -70,6 +74,17 @@ def _line(call: RequestedCall) -> str:
         call.raw if call.raw is not None else ", ".join(f"{key}={compact_json(one)}" for key, one in call.args.items())
     )
     return first_chars(" ".join(f"{call.name}({given})".split()), _MAX_CHARS)
+
+
+def just_said(messages: Sequence[BaseMessage]) -> int:
+    """Where the current turn of a list begins: at its last user messages.
+
+    A list without a user message is one turn.
+    """
+    last = max((place for place, one in enumerate(messages) if isinstance(one, HumanMessage)), default=0)
+    while last and isinstance(messages[last - 1], HumanMessage):
+        last -= 1
+    return last
 
 
 def overlap(first: Sequence[T], last: Sequence[T]) -> int:

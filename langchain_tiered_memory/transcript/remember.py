@@ -2,19 +2,21 @@
 
 An answer's id is no name: one from a cache carries the id of the call that filled it, and some models give every answer
 the same. In a conversation that is written turn by turn (`as_turn`) an answer with a known id is therefore neither the
-old one nor its edit. The id of anything else was chosen by whoever says it, who may say it once more.
+old one nor its edit. A question with a known id is new if something else was said since (`asked_anew`).
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import uuid
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import coerce, encode
-from langchain_tiered_memory.messages.groups import overlap
+from langchain_tiered_memory.messages.groups import just_said, overlap
 from langchain_tiered_memory.messages.ingest import draft_of, redacted, redacted_as_kept
 from langchain_tiered_memory.messages.message_text import role_of
 from langchain_tiered_memory.models.message_counting import Calibration
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import Appended, Follows, Incoming
+    from langchain_tiered_memory.types.records import SessionRef
 
 
 When = dt.datetime | float
@@ -152,6 +155,40 @@ def _calibrate(runtime: Runtime, session_id: str, incoming: Sequence[Incoming], 
 
 
 _NEW_ID_CHARS = 12
+_AGAIN = "-again-"
+"""Between the id of a question and what it is asked again behind."""
+
+
+def asked_anew(
+    runtime: Runtime,
+    ref: SessionRef | None,
+    track: str,
+    messages: Sequence[BaseMessage],
+    *,
+    own: frozenset[str] = frozenset(),
+) -> list[BaseMessage]:
+    """The list, in which messages of its current turn are new if something else was said since they were stored.
+
+    A client asks a question again or edits it, or numbers its messages from one in each request. Under the old id, the
+    new words would take the place of the old ones, before their answer, and the model would not be asked. The same
+    list gives the same new id again while its turn goes on. `own` are other ids that its messages may have got.
+    """
+    turn = takewhile(lambda one: role_of(one) == "user", messages[just_said(messages) :])
+    names = [str(one.id) for one in turn]
+    if ref is None or not names:
+        return list(messages)
+    transcript = runtime.store.transcript
+    there = {entry.id: entry.seq for entry in transcript.by_id(ref, names, track=track)}
+    if not there:
+        return list(messages)
+    newest = transcript.entries(ref, track=track, newest_first=True, limit=2 * len(messages) + 1)
+    ids, again = own.union(str(one.id) for one in messages), tuple(f"{one}{_AGAIN}" for one in there)
+    since = next((one for one in newest if one.id not in ids and not one.id.startswith(again)), None)
+    if since is None:
+        return list(messages)
+    behind = hashlib.blake2b(since.id.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    anew = {one: f"{one}{_AGAIN}{behind}" for one, seq in there.items() if seq < since.seq}
+    return [one.model_copy(update={"id": anew[one.id]}) if one.id in anew else one for one in messages]
 
 
 def as_turn(
@@ -166,9 +203,10 @@ def as_turn(
 ) -> tuple[list[BaseMessage], frozenset[str]]:
     """The messages of a turn, with answers under ids that the track does not have yet, but for those written again.
 
-    Gives with them the ids that the track must not have yet. `renamed` gives the id of the answer at a place, where
-    its own is taken; else it is a random one. `settled` are ids that this turn has given its messages before. A
-    beginning that the track ends with, the same ids and words, is a write tried once more where it `may_be_again`.
+    Its questions are as `asked_anew` gives them, unless the turn is `settled`: those are the ids that it has given its
+    messages before. Gives with them the ids that the track must not have yet. `renamed` gives the id of the answer at a
+    place, where its own is taken; else it is a random one. A beginning that the track ends with, the same ids and
+    words, is a write tried once more where it `may_be_again`.
     """
     transcript = runtime.store.transcript
     ref = transcript.find(session_id)
@@ -177,6 +215,9 @@ def as_turn(
     if ref is not None and messages:
         found = transcript.by_id(ref, [str(one.id) for one in messages], track=track)
         known = {entry.id for entry in found}
+        if known and not settled:
+            own = frozenset(map(renamed, range(len(messages)))) if renamed is not None else frozenset[str]()
+            messages = asked_anew(runtime, ref, track, messages, own=own)
         if known and may_be_again:
             newest = transcript.entries(ref, track=track, newest_first=True, limit=len(messages))
             redact = runtime.settings.redact

@@ -391,12 +391,28 @@ def test_a_dict_with_one_key_for_all_messages_works() -> None:
         assert [len(prompt) for prompt in model.prompts] == [1, 3]
 
 
-def test_a_message_that_comes_with_its_id_again_is_stored_once() -> None:
+@pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
+@pytest.mark.parametrize("kind", Maker)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_question_under_an_id_that_was_answered_is_a_new_one(kind: str, call_style: CallStyle, *, keys: bool) -> None:
     with open_memory() as memory:
-        chat = with_tiered_history(numbered(), memory)
-        for _ in range(2):
+        model = numbered()
+        chat, _ = made(kind, memory, model, keys=keys)
+        asked = ("the same", "the same", "another")
+        for text in asked:
+            question = HumanMessage(text, id="m1")
+            ask(chat, {"input": [question]} if keys else [question], how="invoke", call_style=call_style)
+            assert text in model.prompts[-1][-1].text
+        assert texts(memory) == [one for at, text in enumerate(asked) for one in (text, f"answer {at}")]
+
+
+def test_a_question_that_failed_and_is_asked_again_under_its_id_is_stored_once() -> None:
+    with open_memory() as memory:
+        chat = with_tiered_history(ScriptedModel(answers=[RuntimeError("no capacity"), "answer"]), memory)
+        with pytest.raises(RuntimeError, match="no capacity"):
             chat.invoke([HumanMessage("the same", id="m1")], config())
-        assert texts(memory) == ["the same", "answer 0", "answer 1"]
+        chat.invoke([HumanMessage("the same", id="m1")], config())
+        assert texts(memory) == ["the same", "answer"]
 
 
 def test_the_session_may_have_another_key_and_its_absence_is_an_error_that_names_it() -> None:

@@ -169,10 +169,16 @@ def test_texts_at_other_keys_are_a_turn_said_once_however_often_the_step_runs() 
         result = graph.invoke({"question": "Where is the crane?"}, thread())
         assert result["answer"] == "3 messages"
         assert [one.type for one in memory.session("t").messages()] == ["human", "ai", "human", "ai"]
-        step = thread("other") | {"metadata": {"langgraph_checkpoint_ns": "hear:1"}}
-        for _ in range(2):  # as after a failure in the same step
-            remember_node(memory, input_key="question").invoke({"question": "Where?"}, step)
-        assert len(memory.session("other").messages()) == 1
+        for text in ("Where?", "Where?", "And now?"):  # of a client that numbers its messages from one
+            graph.invoke({"question": HumanMessage(text, id="1")}, thread("numbered"))
+        asked = [one.text for one in memory.session("numbered").messages() if one.type == "human"]
+        assert asked == ["Where?", "Where?", "And now?"]
+        for number, question in enumerate(["Where?", HumanMessage("Where?", id="1"), HumanMessage("When?", id="1")], 1):
+            step = thread("other") | {"metadata": {"langgraph_checkpoint_ns": f"hear:{number}"}}
+            for _ in range(2):  # as after a failure in the same step
+                both = {"question": question, "answer": AIMessage("There.", id="a1")}
+                remember_node(memory, input_key="question", output_key="answer").invoke(both, step)
+            assert len(memory.session("other").messages()) == 2 * number
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)

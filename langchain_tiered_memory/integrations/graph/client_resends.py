@@ -13,15 +13,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
-
-from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.tracks import handed_down_from
 from langchain_tiered_memory.messages.codec import encode
-from langchain_tiered_memory.messages.groups import overlap
+from langchain_tiered_memory.messages.groups import just_said, overlap
 from langchain_tiered_memory.messages.ingest import redacted
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
 from langchain_tiered_memory.messages.showing import message_or_stand_in
@@ -29,6 +26,8 @@ from langchain_tiered_memory.sql.schema import WORKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.memory import Session
     from langchain_tiered_memory.transcript.tombstones import Tombstone
@@ -38,8 +37,6 @@ _Said: TypeAlias = tuple[str, str, tuple[str, ...], str | None]
 """Role, text, ids of calls, and id of the answered call."""
 SAID_PREFIX = "said-"
 """Prefix of ids that are made from a message's words and how often they were said before."""
-_AGAIN = "-again-"
-"""Between the id of a question and what it is asked again behind."""
 _MOST_READ = 4096
 """The least number of a transcript's newest messages that are searched for a list's beginning."""
 
@@ -195,32 +192,6 @@ def _newest(
     return sorted((one for one in lines if one.seq >= since), key=lambda one: one.seq), not since
 
 
-def asked_anew(session: Session, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The list, in which messages of its current turn are new if something else was said since they were stored.
-
-    A client asks a question again or edits it, or numbers its messages from one in each request. Under the old id, the
-    new words would take the place of the old ones, before their answer, and the model would not be asked. The same
-    list gives the same new id again while its turn goes on.
-    """
-    ref, first = session.core.ref, just_said(messages)
-    turn = takewhile(lambda one: isinstance(one, HumanMessage), messages[first:])
-    own = {one: entry.seq for one, entry in stored_of(session, list(turn)).items()}
-    if ref is None or not own:
-        return list(messages)
-    newest = session.core.runtime.store.transcript.entries(
-        ref, track=session.track, newest_first=True, limit=2 * len(messages) + 1
-    )
-    ids, again = set(ids_of(messages)), tuple(f"{one}{_AGAIN}" for one in own)
-    since = next((one for one in newest if one.id not in ids and not one.id.startswith(again)), None)
-    if since is None:
-        return list(messages)
-    said = hashlib.blake2b(since.id.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    return [
-        one.model_copy(update={"id": f"{one.id}{_AGAIN}{said}"}) if own.get(str(one.id), since.seq) < since.seq else one
-        for one in messages
-    ]
-
-
 def _prompts(session: Session, ref: SessionRef | None, said: Sequence[_Said]) -> dict[int, Entry]:
     """The list's system messages that are among the transcript's first or newest messages, by place."""
     places = [place for place, one in enumerate(said) if one[0] == "system"]
@@ -262,17 +233,6 @@ def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, En
     entries = session.core.runtime.store.transcript.by_id(ref, ids_of(messages), track=session.track)
     mine = {entry.id: entry for entry in entries}
     return {one: mine[one] for one in ids_of(messages) if one in mine}
-
-
-def just_said(messages: Sequence[BaseMessage]) -> int:
-    """Where the current turn of a list begins: at its last user messages.
-
-    A list without a user message is one turn.
-    """
-    last = max((place for place, one in enumerate(messages) if isinstance(one, HumanMessage)), default=0)
-    while last and isinstance(messages[last - 1], HumanMessage):
-        last -= 1
-    return last
 
 
 def forgotten_in(

@@ -17,7 +17,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponenti
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.branches import keep_branch, named
-from langchain_tiered_memory.integrations.graph.client_resends import asked_anew, recognised, stored_of
+from langchain_tiered_memory.integrations.graph.client_resends import recognised, stored_of
 from langchain_tiered_memory.integrations.graph.tracks import (
     Line,
     Place,
@@ -39,6 +39,7 @@ from langchain_tiered_memory.integrations.state import (
 )
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.messages.codec import coerce
+from langchain_tiered_memory.transcript.remember import asked_anew
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -141,7 +142,7 @@ def found_on(
         sent = record.count if record is not None else None
         messages, forgotten = recognised(session, messages, sent=sent)
         if record is None or not begins_with(messages, record):  # else this run has stored them under these ids
-            messages = asked_anew(session, messages)
+            messages = asked_anew(session.core.runtime, session.core.ref, session.track, messages)
     elif record is None and not line.is_apart:
         record = first_record(session, messages_key, messages, place)
     return Found(
