@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.messages.content_blocks import with_told_blocks
-from langchain_tiered_memory.messages.message_repairs import without_reasoning
+from langchain_tiered_memory.messages.message_repairs import with_words_beside, without_reasoning
 from langchain_tiered_memory.messages.showing import (
     message_or_stand_in,
     pointer_to,
@@ -92,7 +92,7 @@ def shortened(
     if entry.tokens <= max_tokens:
         return shown(entry, part=part)
     message, damaged = message_or_stand_in(entry)
-    count = counter.count_text
+    message, count = with_words_beside(message), counter.count_text
     pointer = pointer_to(entry, expands=expands)
 
     def framing(of: BaseMessage) -> int:

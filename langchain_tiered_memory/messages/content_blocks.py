@@ -103,6 +103,12 @@ def parts_of(content: object, *, depth: int = 0) -> Iterator[Part]:
         yield Part(kind="text", text=str(content))
 
 
+def kind_of(block: object) -> str | None:
+    """The type of a content block; `None` where it has none. One that is no text becomes one, which no rule knows."""
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    return kind if kind is None else str(kind)
+
+
 def compaction_in(block: object) -> Mapping[Any, Any] | None:
     """A provider's compaction block: its own summary of all that stands before it; `None` for any other block.
 
@@ -119,8 +125,7 @@ def compaction_in(block: object) -> Mapping[Any, Any] | None:
 
 def bytes_in(block: Mapping[str, Any]) -> frozenset[str]:
     """Keys under which a content block, or its source, has bytes as base64: a file's, or sealed reasoning."""
-    kind = block.get("type")
-    if not isinstance(kind, str) or (kind not in _MEDIA_TYPES and kind not in {"base64", "redacted_thinking"}):
+    if kind_of(block) not in _MEDIA_TYPES.keys() | {"base64", "redacted_thinking"}:
         return frozenset()
     return frozenset(key for key in ("base64", "data") if _BASE64.fullmatch(str(block.get(key))))
 
@@ -234,7 +239,7 @@ def elided(text: str) -> str:
 
 
 def _block_parts(block: Mapping[Any, Any], depth: int) -> Iterator[Part]:
-    kind = block.get("type")
+    kind = kind_of(block)
     if kind in REASONING_TYPES:
         yield Part(kind="reasoning", text=_reasoning_text(block))
     elif kind in CALL_TYPES:
@@ -282,7 +287,7 @@ def _reasoning_text(block: Mapping[Any, Any]) -> str:
 
 
 def _call_in(block: object) -> RequestedCall | None:
-    if not isinstance(block, Mapping) or block.get("type") not in CALL_TYPES or not block.get("name"):
+    if not isinstance(block, Mapping) or kind_of(block) not in CALL_TYPES or not block.get("name"):
         return None
     identity = block.get("call_id") or block.get("id")
     given: object = next((block[key] for key in ("input", "args", "arguments") if block.get(key) is not None), {})
@@ -333,7 +338,7 @@ def _media_part(block: Mapping[Any, Any], kind: PartKind) -> Part:
 def _words_within(block: Mapping[Any, Any]) -> str | list[Any] | None:
     """What a result says, or a document whose words stand in it, as Anthropic and Bedrock take them; else `None`."""
     words: object = None
-    if block.get("type") in {"tool_result", "search_result"}:
+    if kind_of(block) in {"tool_result", "search_result"}:
         words = block.get("content")
     else:
         holder = block.get("document", block)
@@ -428,10 +433,10 @@ def with_told_blocks(message: BaseMessage, *, fits: Callable[[BaseMessage], bool
 def _can_be_told(block: object) -> bool:
     """Whether a text can stand for a block: it is none yet, and neither a call, nor reasoning, nor a compaction."""
     kept = CALL_TYPES | REASONING_TYPES | {"text", "text-plain"}
-    is_kept = not isinstance(block, Mapping) or block.get("type") in kept or compaction_in(block) is not None
+    is_kept = not isinstance(block, Mapping) or kind_of(block) in kept or compaction_in(block) is not None
     return not is_kept and any(part.kind != "text" or part.text for part in parts_of(block))
 
 
 def _is_of_server_tool(block: object) -> bool:
-    kind = str(block.get("type")) if isinstance(block, Mapping) else ""
+    kind = kind_of(block) or ""
     return kind in {"server_tool_use", "server_tool_call", "mcp_tool_use"} or kind.endswith("tool_result")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import (
@@ -27,13 +26,16 @@ from langchain_tiered_memory.messages.content_blocks import (
     REASONING_TYPES,
     call_id_in,
     compact_json,
+    kind_of,
     parts_of,
     requested_calls,
 )
-from langchain_tiered_memory.messages.message_text import joined_text, role_of, text_of
+from langchain_tiered_memory.messages.message_text import joined_text, role_of, text_of, words_beside
 from langchain_tiered_memory.text.fencing import plain_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from langchain_tiered_memory.messages.content_blocks import RequestedCall
 
 
@@ -82,17 +84,33 @@ def quoted_as_data(message: BaseMessage, what: str) -> HumanMessage:
 
 
 def without_blank_text(message: BaseMessage) -> BaseMessage:
-    """`message` without empty text blocks, which Anthropic and Bedrock refuse, and with blank text as no text."""
+    """`message` without empty text blocks, which Anthropic and Bedrock refuse, and with blank text as no text.
+
+    What is not a block of every provider becomes one: a bare text in a list, a refusal, and what has no text for its
+    type.
+    """
     content = message.content
     if isinstance(content, str):
         # A blank result stays: it is what the tool said.
         blank = bool(content) and not content.strip() and not isinstance(message, ToolMessage)
         return message.model_copy(update={"content": ""}) if blank else message
-    # A bare text in a list is LangChain's own; OpenAI takes blocks alone.
-    kept = [{"type": "text", "text": one} if isinstance(one, str) else one for one in content if not _is_blank(one)]
+    kept = [block for block in map(_as_block, content) if not _is_blank(block)]
     if kept == content and content:
         return message
     return message.model_copy(update={"content": kept or ""})
+
+
+def with_words_beside(message: BaseMessage) -> BaseMessage:
+    """`message` with what it says beside its content in it: there every provider reads it, and it can be cut."""
+    beside = words_beside(message)
+    if not beside:
+        return message
+    if requested_calls(message):
+        beside["function_call"] = ""  # it only repeats one of them
+    said = [{"type": "text", "text": text} for text in beside.values() if text]
+    kwargs = {key: value for key, value in message.additional_kwargs.items() if key not in beside}
+    content = [*blocks_of(message.content), *said] if said else message.content
+    return message.model_copy(update={"content": content, "additional_kwargs": kwargs})
 
 
 def says_nothing(message: BaseMessage) -> bool:
@@ -158,12 +176,18 @@ def _is_blank(block: object) -> bool:
     if isinstance(block, str):
         return not block.strip()
     text = block.get("text") if isinstance(block, dict) else None
-    is_text = isinstance(block, dict) and block.get("type") in {None, "text", "input_text", "output_text"}
+    is_text = kind_of(block) in {None, "text", "input_text", "output_text"}
     return is_text and isinstance(text, str) and not text.strip()
 
 
+def _as_block(block: str | dict[Any, Any]) -> dict[Any, Any]:
+    if isinstance(block, dict) and isinstance(block.get("type"), str | None) and kind_of(block) != "refusal":
+        return block
+    return {"type": "text", "text": joined_text(parts_of(block))}
+
+
 def _is_reasoning(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") in REASONING_TYPES
+    return kind_of(block) in REASONING_TYPES
 
 
 def _is_whole(block: object) -> bool:
@@ -206,7 +230,7 @@ def _without_results(message: BaseMessage) -> tuple[list[BaseMessage], str | Non
 
 
 def _is_result(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") == "tool_result"
+    return kind_of(block) == "tool_result"
 
 
 def with_valid_calls(message: AIMessage, taken: set[str]) -> tuple[AIMessage, dict[str, str]]:
@@ -217,8 +241,7 @@ def with_valid_calls(message: AIMessage, taken: set[str]) -> tuple[AIMessage, di
     them unique in the whole request.
     """
     calls = requested_calls(message)
-    legacy = message.additional_kwargs.get("function_call")  # from before there were tool calls
-    if not calls and not isinstance(legacy, Mapping):
+    if not calls:
         return message, {}
     used = set(taken)
     renamed: dict[str, str] = {}
@@ -231,7 +254,7 @@ def with_valid_calls(message: AIMessage, taken: set[str]) -> tuple[AIMessage, di
         args = call.args if call.raw is None else {"invalid_arguments": call.raw}
         made.append({"name": valid_tool_name(call.name), "args": args, "id": new_id, "type": "tool_call"})
     given = [(call.get("id"), call.get("name")) for call in message.tool_calls]
-    if given == [(call["id"], call["name"]) for call in made] and not (message.invalid_tool_calls or legacy):
+    if given == [(call["id"], call["name"]) for call in made] and not message.invalid_tool_calls:
         return message, {}
     update: dict[str, Any] = {
         "tool_calls": made,
@@ -244,12 +267,9 @@ def with_valid_calls(message: AIMessage, taken: set[str]) -> tuple[AIMessage, di
         "additional_kwargs": {
             key: {renamed.get(one, one): kept for one, kept in value.items()} if isinstance(value, dict) else value
             for key, value in message.additional_kwargs.items()
-            if key not in {"tool_calls", "function_call"}
+            if key != "tool_calls"
         },
     }
-    if not calls and isinstance(legacy, Mapping):  # beside tool calls it only repeats one of them
-        said = f"{legacy.get('name')}({legacy.get('arguments')})"
-        update["content"] = [*blocks_of(update["content"]), {"type": "text", "text": said}]
     return message.model_copy(update=update), renamed
 
 
@@ -271,7 +291,7 @@ def valid_tool_name(name: str) -> str:
 
 def _renamed_block(block: str | dict[Any, Any], renamed: Mapping[str, str]) -> str | dict[Any, Any]:
     new_id = renamed.get(call_id_in(block) or "")
-    if new_id is None or not isinstance(block, dict) or block.get("type") not in CALL_TYPES:
+    if new_id is None or not isinstance(block, dict) or kind_of(block) not in CALL_TYPES:
         return block
     return {**block, "call_id" if block.get("call_id") else "id": new_id}
 

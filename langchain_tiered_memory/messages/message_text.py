@@ -62,11 +62,18 @@ def text_of(message: BaseMessage) -> str:
     Reasoning is left out: it is the model talking to itself. NUL and lone surrogates become U+FFFD.
     """
     lines = [joined_text(part for part in parts_of(message.content) if part.kind not in {"reasoning", "call"})]
-    lines += [_call_line(call) for call in requested_calls(message)]
-    legacy = message.additional_kwargs.get("function_call")
-    if isinstance(legacy, dict):
-        lines.append(f"{legacy.get('name')}({legacy.get('arguments')})")
+    lines += [*map(_call_line, requested_calls(message)), *words_beside(message).values()]
     return safe_text("\n".join(line for line in lines if line))
+
+
+def words_beside(message: BaseMessage) -> dict[str, str]:
+    """What `message` says beside its content, by the key under which it stands in `additional_kwargs`.
+
+    That is a call from before there were tool calls, and OpenAI's refusal.
+    """
+    legacy, refusal = map(message.additional_kwargs.get, ("function_call", "refusal"))
+    said = {"function_call": f"{legacy.get('name')}({legacy.get('arguments')})"} if isinstance(legacy, dict) else {}
+    return said | ({"refusal": refusal} if isinstance(refusal, str) and refusal.strip() else {})
 
 
 _NOTICE = re.compile(r"/[\w:.-]{1,80}|\[[^\[\]\n]{1,200}\]|<([A-Za-z][\w-]{0,60})>.{0,2000}</\1>", re.DOTALL)

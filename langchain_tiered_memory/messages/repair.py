@@ -22,6 +22,7 @@ from langchain_tiered_memory.messages.message_repairs import (
     says_nothing,
     with_known_role,
     with_valid_calls,
+    with_words_beside,
     without_blank_text,
     without_reasoning,
 )
@@ -104,16 +105,16 @@ def _mended_singles(messages: Iterable[BaseMessage], repairs: list[str]) -> list
         if change is not None:
             repairs.append(f"{_named(original)} {change}")
         for message in known:
-            kept = without_blank_text(message)
+            kept = without_blank_text(with_words_beside(message))
             full = kept
             if has_partial_reasoning(full):  # without blank text: reasoning may be what is left at the end
                 full = without_reasoning(full)
                 repairs.append(f"{_named(full)} had reasoning that was cut off; all of its reasoning was left out")
-            if says_nothing(full) and not full.additional_kwargs.get("function_call"):
+            if says_nothing(full):
                 repairs.append(f"{_named(full)} is empty; it was left out")
                 continue
             if kept is not message:
-                repairs.append(f"{_named(full)} had blank texts, now left out, or bare ones, now blocks")
+                repairs.append(f"{_named(full)} had blank texts, now left out, or words outside of blocks, now in them")
             full, renamed = names.with_valid_name(full)
             if renamed is not None:
                 repairs.append(f"{_named(full)} {renamed}")

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.messages.content_blocks import compact_json, texts_in, with_texts
+from langchain_tiered_memory.messages.content_blocks import call_id_in, compact_json, texts_in, with_texts
 from langchain_tiered_memory.text.truncation import first_chars, head_and_tail, text_in, water_level
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _with_calls(message: AIMessage, calls: Sequence[Any]) -> AIMessage:
 
 def _block(block: dict[str, Any], by_id: dict[str | None, Any]) -> dict[str, Any]:
     """A provider's own block of a call, with the arguments that the call has now."""
-    args = by_id.get(block.get("call_id") or block.get("id"))
+    args = by_id.get(call_id_in(block))
     if args is None:
         return block
     if block.get("type") == "tool_use":

@@ -179,7 +179,7 @@ def framed_tokens(message: BaseMessage, count_text: Callable[[str], int]) -> int
     for call in requested_calls(message):
         arguments = call.raw if call.raw is not None else compact_json(call.args)
         tokens += CALL_TOKENS + count_text(call.name) + count_text(arguments)
-    for key in ("reasoning_content", "function_call"):
+    for key in ("reasoning_content", "function_call", "refusal"):
         sent = message.additional_kwargs.get(key)
         if sent:
             tokens += count_text(sent if isinstance(sent, str) else compact_json(sent))

@@ -92,7 +92,7 @@ def text_in(block: str | dict[Any, Any]) -> str:
     """The text of a content block that is nothing but a text; else an empty one."""
     if isinstance(block, str):
         return block
-    text = block.get("text") if block.get("type") in {None, "text", "text-plain"} else None
+    text = block.get("text") if str(block.get("type") or "text") in {"text", "text-plain"} else None
     return text if isinstance(text, str) else ""
 
 

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.pieces import Piece, ours, shortened
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.messages.content_blocks import CALL_TYPES, call_id_in, requested_calls
+from langchain_tiered_memory.messages.content_blocks import CALL_TYPES, kind_of, requested_calls
 from langchain_tiered_memory.messages.message_repairs import blocks_of, without_reasoning
 from langchain_tiered_memory.messages.showing import pointer_to, with_shorter_calls
 from langchain_tiered_memory.summaries.rendering import notice_block
@@ -104,7 +104,7 @@ def _with_calls(message: AIMessage, calls: Collection[dict[str, Any]]) -> AIMess
 
 
 def _is_call(block: object) -> bool:
-    return call_id_in(block) is not None or (isinstance(block, dict) and block.get("type") in CALL_TYPES)
+    return kind_of(block) in CALL_TYPES
 
 
 def _short_call(call: RequestedCall, *, pointer: str, counter: TokenCounter) -> tuple[dict[str, Any], int]:

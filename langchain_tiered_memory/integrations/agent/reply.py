@@ -23,7 +23,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_tiered_memory.context.pieces import MARK
 from langchain_tiered_memory.driver import HostCall
 from langchain_tiered_memory.integrations.agent.request import is_summary
-from langchain_tiered_memory.messages.content_blocks import name_of_tool
+from langchain_tiered_memory.messages.content_blocks import kind_of, name_of_tool
 from langchain_tiered_memory.messages.repair import make_valid
 from langchain_tiered_memory.models.chat_models import models_in
 from langchain_tiered_memory.sessions.last_request import bound, handed_out, keep
@@ -256,7 +256,7 @@ def _marked(message: BaseMessage) -> BaseMessage:
         content = list(message.content)
     last = content[-1] if content else None
     block = {"type": "text", "text": last} if isinstance(last, str) else last
-    if not isinstance(block, dict) or block.get("type") in _NOT_MARKED or block.get("text") == "":
+    if not isinstance(block, dict) or kind_of(block) in _NOT_MARKED or block.get("text") == "":
         return message
     content[-1] = {**block, _CONTROL: _MARK}
     return message.model_copy(update={"content": content})

@@ -14,6 +14,7 @@ from pydantic_core import PydanticSerializationError
 from langchain_tiered_memory.context.pieces import MARK
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.messages.codec import coerce, encode
+from langchain_tiered_memory.messages.content_blocks import kind_of
 
 _ANYTHING = TypeAdapter(Any)
 _USUAL = {
@@ -161,7 +162,7 @@ def _blocks(value: Iterable[Any]) -> list[str | dict[Any, Any]]:
 def _is_a_message(value: object) -> bool:
     """Whether `value` is a message, or a dict or pair that represents one."""
     if isinstance(value, Mapping):
-        return "role" in value or ("content" in value and value.get("type") in _MESSAGE_TYPES)
+        return "role" in value or ("content" in value and kind_of(value) in _MESSAGE_TYPES)
     if isinstance(value, tuple):
         return len(value) == 2 and isinstance(value[0], str) and value[0] in _MESSAGE_TYPES  # noqa: PLR2004 - a pair
     return isinstance(value, BaseMessage)

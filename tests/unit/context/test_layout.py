@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_tiered_memory.context.layout import recall_position
 from langchain_tiered_memory.context.pieces import MARK, Piece, ours, shortened, system_message
 from langchain_tiered_memory.messages.codec import encode
-from langchain_tiered_memory.messages.message_text import calls_of
+from langchain_tiered_memory.messages.message_text import calls_of, text_of
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.text.truncation import water_level, whole_again
 from langchain_tiered_memory.types.records import Entry
@@ -191,6 +192,18 @@ def test_arguments_that_are_no_json_are_cut_too() -> None:
     assert isinstance(cut, AIMessage)
     assert 150 < COUNTER.count_message(cut) <= 300
     assert str(cut.invalid_tool_calls[0]["args"]).startswith('{"text": "The shed')
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_a_call_from_before_there_were_tool_calls_is_cut(*, repeated: bool) -> None:
+    args = {"text": _LONG}
+    calls = [{"name": "write", "args": args, "id": "c"}] if repeated else []
+    legacy = {"function_call": {"name": "write", "arguments": json.dumps(args)}, "kept": True}
+    message = AIMessage("I write.", tool_calls=calls, additional_kwargs=legacy)
+    cut = shortened(entry_of(message), max_tokens=300, counter=COUNTER).message
+    assert 150 < COUNTER.count_message(cut) <= 300
+    assert cut.additional_kwargs == {"kept": True}
+    assert "The shed" in text_of(cut)
 
 
 def test_reasoning_beside_the_content_leaves_before_the_words_do() -> None:

@@ -17,6 +17,7 @@ from langchain_tiered_memory.messages.codec import encode
 from langchain_tiered_memory.messages.message_repairs import without_reasoning
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.messages.repair import UNANSWERED, Validated, make_valid
+from langchain_tiered_memory.models.message_counting import framed_tokens
 from tests.strategies import broken_histories, healthy_histories, interleaved_histories
 
 
@@ -148,6 +149,32 @@ def test_a_call_id_used_again_gets_another_with_its_own_result() -> None:
 def test_a_bare_text_in_a_list_becomes_a_block() -> None:
     made = valid(HumanMessage(["look", {"type": "text", "text": "here"}]))
     assert made.messages[0].content == [{"type": "text", "text": "look"}, {"type": "text", "text": "here"}]
+
+
+_NO = "I cannot help with that."
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [AIMessage("", additional_kwargs={"refusal": _NO}), AIMessage([{"type": "refusal", "refusal": _NO}])],
+    ids=["beside the content", "as a block"],
+)
+def test_a_refusal_is_read_counted_and_sent_as_a_text(refused: AIMessage) -> None:
+    assert text_of(refused) == _NO
+    assert framed_tokens(refused, len) == framed_tokens(AIMessage(_NO), len)
+    made = valid(HumanMessage("go"), refused, HumanMessage("why?"))
+    assert made.messages[1].content == [{"type": "text", "text": _NO}]
+    assert made.messages[1].additional_kwargs == {}
+
+
+@pytest.mark.parametrize("kind", [["string", "null"], {"a": 1}, 5])
+def test_a_block_whose_type_is_no_text_becomes_one(kind: object) -> None:
+    block = {"type": kind, "name": "f", "id": ["x"]}
+    made = valid(HumanMessage([block]), AIMessage([block], tool_calls=asks("a").tool_calls), result("a"))
+    for message in made.messages[:2]:
+        (told,) = message.content
+        assert isinstance(told, dict)
+        assert told == {"type": "text", "text": text_of(HumanMessage([block]))}
 
 
 def test_renaming_a_call_reaches_its_content_block_and_its_signature() -> None:
