@@ -32,7 +32,7 @@ from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import Columns, damage_in
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
-from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
+from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, epoch_anew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -102,6 +102,7 @@ _FOLLOWING: Mapping[Column[Any], Callable[[Columns], object]] = {
     schema.entries.c.group_seq: lambda row: row["seq"],
     schema.entries.c.id_digest: lambda row: schema.digest_of(schema.unpacked(row["message_id"])),
     schema.sessions.c.digest: lambda row: schema.digest_of(schema.unpacked(row["session_id"])),
+    schema.sessions.c.epoch: lambda _: epoch_anew(),
 }
 """What a damaged column gets that follows from another one."""
 _GIVEN = {

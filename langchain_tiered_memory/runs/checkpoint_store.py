@@ -92,7 +92,6 @@ class Checkpoints(Room):
         with self.database.write() as connection:
             session = locked_session(connection, ref)
             if epoch is not None and session["epoch"] != epoch:
-                connection.rollback()
                 return None
             connection.execute(
                 insert(checkpoints).values(session_key=ref.key, payload=payload, **_copied(named, digest))

@@ -8,6 +8,7 @@ meets a removal half-way, an edit never slips between a claim and its commit, an
 from __future__ import annotations
 
 import json
+import time
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from langchain_tiered_memory.errors import DamagedRowError, MixedOwnersError, St
 from langchain_tiered_memory.sql.column_forms import Columns, check, damage_in, key_of, read_json
 from langchain_tiered_memory.sql.damage import damage_of
 from langchain_tiered_memory.sql.schema import digest_of, packed, passages, sessions, summaries, unpacked
-from langchain_tiered_memory.types.records import SessionRef, SummaryState
+from langchain_tiered_memory.types.records import UNKNOWN_EPOCH, SessionRef, SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,13 +80,13 @@ def of_track(table: FromClause, ref: SessionRef, track: str | None) -> tuple[Col
 
 def session_ref(row: Columns) -> SessionRef:
     """A row of `ltm_sessions`."""
-    check(sessions, {name: row[name] for name in ("key", "epoch", "ended_at")})
+    check(sessions, {name: row[name] for name in ("key", "ended_at")})
     return SessionRef(
         key=row["key"],
         session_id=unpacked(row["session_id"]),
         user=unpacked_or_none(row["owner"]),
         title=unpacked_or_none(row["title"]),
-        epoch=row["epoch"],
+        epoch=row["epoch"] if _has_epoch(row) else UNKNOWN_EPOCH,
         ended_at=row["ended_at"],
         begun_by=unpacked_or_none(row["begun_by"]),
         checkpointer=row["checkpointer"],
@@ -116,7 +117,27 @@ ATTEMPTS = 8
 
 def lock_session(connection: Connection, key: int) -> RowMapping | None:
     """The session's row, ours until the transaction ends; `None` when the session was removed."""
-    return connection.execute(_LOCKED_BY_KEY, {"key": key}).mappings().one_or_none()
+    row = connection.execute(_LOCKED_BY_KEY, {"key": key}).mappings().one_or_none()
+    return row if row is None else _with_epoch(connection, row)
+
+
+def _has_epoch(row: Columns) -> bool:
+    return not any(damage_in(sessions, {"epoch": row["epoch"]}))
+
+
+def _with_epoch(connection: Connection, row: RowMapping) -> RowMapping:
+    """The row of a locked session; an epoch that is damaged is made anew, which is noted."""
+    if _has_epoch(row):
+        return row
+    for error in damage_in(sessions, {name: row[name] for name in ("key", "epoch")}):
+        damage_of(connection).note(error)
+    connection.execute(update(sessions).where(sessions.c.key == row["key"]).values(epoch=epoch_anew()))
+    return connection.execute(_LOCKED_BY_KEY, {"key": row["key"]}).mappings().one()
+
+
+def epoch_anew() -> int:
+    """An epoch that a session cannot have had: one begins at 0, and sessions see less than a change per second."""
+    return int(time.time())
 
 
 def lock_session_of_summary(connection: Connection, summary_id: str) -> int | None:
@@ -180,7 +201,7 @@ def ensure_session(
     for _ in range(ATTEMPTS):
         row = connection.execute(_LOCKED, {"digest": digest_of(session_id)}).mappings().one_or_none()
         if row is not None:
-            return _brought_up_to_date(connection, row, user, given)
+            return _brought_up_to_date(connection, _with_epoch(connection, row), user, given)
         values = {"digest": digest_of(session_id), "session_id": packed(session_id), "created_at": now}
         connection.execute(insert_if_absent(connection, sessions).values(values | before()))
     msg = f"the session {session_id!r} was removed while it was written to: try again"

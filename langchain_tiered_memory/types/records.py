@@ -24,6 +24,10 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool", "other"]
 DEFAULT_TRACK = "main"
 
 
+UNKNOWN_EPOCH = -1
+"""Of a session whose row is damaged there, until something is written to it: no plan was made under it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRef:
     """A session as the stores know it. `key` is its number in the database, `session_id` the caller's name for it."""

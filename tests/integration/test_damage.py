@@ -405,6 +405,30 @@ def test_a_damaged_list_of_calls_is_read_again_from_the_message_and_told_of(tmp_
         assert memory.doctor().healthy
 
 
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("damaged", ["{not json", -7, 2.5])
+def test_a_damaged_epoch_stops_no_verb_and_is_made_anew_by_the_next_write(
+    tmp_path: Path, call_style: CallStyle, damaged: object
+) -> None:
+    with open_memory(tmp_path / "memory.db") as memory:
+        session = memory.session("s")
+        session.add_messages(conversation(8))
+        session.flush()
+        shown = session.context(max_tokens=600).messages
+        events: list[Any] = []
+        memory.subscribe(events.append)
+        with store_of(memory).database.write() as connection:
+            connection.execute(text("UPDATE ltm_sessions SET epoch = :damaged"), {"damaged": damaged})
+        assert len(told(call_style, session.messages)) == 16
+        assert told(call_style, session.context, max_tokens=600).messages == shown
+        assert told(call_style, session.checkpoint).id
+        assert told(call_style, session.search, "crane")
+        assert [event.details["column"] for event in events if event.name == "damaged_row"] == ["epoch"]
+        assert memory.verify().problems == ()
+        session.add_messages([HumanMessage("Something else was asked.", id="q7")])
+        assert "Something else was asked." in str(told(call_style, session.context, max_tokens=600).messages)
+
+
 def test_an_edited_result_whose_count_is_damaged_still_answers_the_call_that_it_answered(tmp_path: Path) -> None:
     with open_memory(tmp_path / "memory.db") as memory:
         session = memory.session("s")
