@@ -95,6 +95,11 @@ class Numbers:
     cover_levels_share: Annotated[float, Told("of its room", 0.1, 1, "chosen")] = 0.8
     """Summaries of the levels that a view of one's own shows; the rest names what they do not stand for."""
 
+    selection_tokens: Annotated[int, Told("tokens", 0, 100_000, "design")] = 2000
+    """With `older="selection"`: with less room the top level alone is shown, else recent summaries of level 2 ..."""
+    selection_share: Annotated[float, Told("of the room", 0, 1, "design")] = 0.6
+    """... within so much of it."""
+
     # How full a view is left, and when it is condensed.
     filled_share: Annotated[float, Told("of the view", 0, 1, "fitted", "cost_curve")] = 0.85
     """File work fills so much after a condensation at most: with more, the view is condensed again too soon."""

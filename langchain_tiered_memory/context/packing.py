@@ -63,9 +63,9 @@ class Packing:
 
     @property
     def target(self) -> int:
-        """Raw tokens that the view may take after it was pruned: within its room in any case."""
+        """Raw tokens that the view may take after it was pruned: safe, and within its room in any case."""
         window = self.inputs.window
-        share = round(self.inputs.settings.guard.prune_to * window.limit)
+        share = round(self.inputs.settings.guard.warning * window.limit)
         return min(self.inputs.raw_room(min(share, window.allowed)), self.inputs.room)
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
-from langchain_tiered_memory.context.compaction.pruning_items import task_of
+from langchain_tiered_memory.context.compaction.pruning_items import USER_MESSAGES_KEPT, task_of
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.messages.message_text import notices_of
 from langchain_tiered_memory.runs.file_list import latest_touches
@@ -74,7 +74,7 @@ def read_required(
         track=track,
         off=off,
         opening=_OPENING_PROMPTS,
-        users=_LOOKED_AT * runtime.settings.context.keep_user_messages,
+        users=_LOOKED_AT * USER_MESSAGES_KEPT,
         newest=runtime.settings.condensation.keep_messages,
         worked_on=NUMBERS.busy_messages if runtime.settings.files.enabled else 0,
     )
@@ -104,14 +104,14 @@ def _is_abandoned(runtime: Runtime, ref: SessionRef, head: Entry, *, off: frozen
 
 
 def queries_before(inputs: Inputs, is_hidden: Callable[[Entry], bool]) -> tuple[int, ...]:
-    """`seq`s of the latest user messages that a view does not show itself: of `keep_user_messages` those `is_hidden`.
+    """`seq`s of the latest user messages that a view does not show itself: of `USER_MESSAGES_KEPT` those `is_hidden`.
 
     In the place of those among them that say nothing to who reads them alone, earlier ones that do. The last of all
     stays whatever it says: what is shown behind it may be the answer.
     """
-    users, most = inputs.required.users, inputs.settings.context.keep_user_messages
+    users = inputs.required.users
     hidden = [one for one in users if is_hidden(one)]
-    room = sum(1 for one in users[-most:] if is_hidden(one))
+    room = sum(1 for one in users[-USER_MESSAGES_KEPT:] if is_hidden(one))
     notices = notices_of(users)
     telling = [one for one in hidden[:-1] if one.seq not in notices and says_something(one)]
     return tuple(one.seq for one in [*telling, *hidden[-1:]][-room:]) if room else ()

@@ -125,7 +125,7 @@ def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = 
     seen = counted(progress, "check", runtime.store.inspection.entry_count())
     problems = dict.fromkeys(one.problem for part in _parts(runtime, counts, seen=seen) for one in part)
     passages = runtime.store.inspection.passage_count()
-    pending = runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries)
+    pending = runtime.store.vector_queue.count()
     by_another = f"made by another counter than {runtime.counter.fingerprint}: rebuild_index() counts them again"
     return VerifyReport(
         sessions=len(sessions),
@@ -255,13 +255,9 @@ def _still_missing(runtime: Runtime, after: VerifyReport) -> tuple[Problem, ...]
     """Passages without a vector where an embedder is at hand and was just asked for them."""
     if not after.pending_vectors or any(problem.kind == "vectors_unavailable" for problem in after.problems):
         return ()
-    index = runtime.open_index()
-    if index is None:
+    if runtime.open_index() is None:
         return ()
-    pending = runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries)
-    if not pending:
-        return ()
-    detail = f"{pending} of {after.passages} passages have no vector, although there is an embedder"
+    detail = f"{after.pending_vectors} of {after.passages} passages have no vector, although there is an embedder"
     return (Problem(kind="vectors_missing", what="Chroma", detail=detail),)
 
 

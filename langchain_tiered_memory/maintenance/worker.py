@@ -259,7 +259,7 @@ def _sessions(runtime: Runtime, session_id: str | None) -> list[SessionRef]:
 def _pending_in(runtime: Runtime, ref: SessionRef, *, stopped: bool, has_index: bool) -> int:
     pending = runtime.store.tree.unfinished(ref) + (stopped and _is_more_due(runtime, ref))
     if has_index:
-        pending += runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries, ref=ref)
+        pending += runtime.store.vector_queue.count(ref=ref)
     return pending
 
 

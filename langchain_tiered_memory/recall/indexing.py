@@ -129,13 +129,7 @@ def brought_up(
         drop_forgotten(runtime, index)
         while limit is None or done < limit:
             size = _BATCH if limit is None else min(_BATCH, limit - done)
-            rows = runtime.store.vector_queue.pending(
-                limit=size,
-                levels_above_0=runtime.settings.tree.embed_summaries,
-                ref=ref,
-                newest_first=newest_first,
-                before=before,
-            )
+            rows = runtime.store.vector_queue.pending(limit=size, ref=ref, newest_first=newest_first, before=before)
             if not rows:
                 break
             runtime.store.database.end_snapshot()  # embedding takes its time

@@ -16,7 +16,7 @@ from langchain_tiered_memory.transcript.append import chunks
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, RowMapping
+    from sqlalchemy import RowMapping
 
     from langchain_tiered_memory.types.records import SessionRef
 
@@ -39,14 +39,13 @@ class VectorQueue(Room):
         self,
         *,
         limit: int,
-        levels_above_0: bool = True,
         ref: SessionRef | None = None,
         newest_first: bool = False,
         before: int | None = None,
     ) -> list[VectorRow]:
         """Passages without a vector, with the text to embed: of messages only those before the `seq` `before`."""
         query = (
-            _WITH_TEXTS.where(_is_pending(levels_above_0=levels_above_0))
+            _WITH_TEXTS.where(_IS_PENDING)
             .order_by(passages.c.id.desc() if newest_first else passages.c.id)
             .limit(limit)
         )
@@ -56,9 +55,9 @@ class VectorQueue(Room):
             query = query.where((passages.c.level > 0) | (passages.c.seq < before))
         return self._records(query, _vector_row)
 
-    def count(self, *, levels_above_0: bool = True, ref: SessionRef | None = None) -> int:
+    def count(self, *, ref: SessionRef | None = None) -> int:
         """How many passages have no vector."""
-        query = select(func.count()).select_from(passages).where(_is_pending(levels_above_0=levels_above_0))
+        query = select(func.count()).select_from(passages).where(_IS_PENDING)
         if ref is not None:
             query = query.where(passages.c.session_key == ref.key)
         return self._count(query)
@@ -137,6 +136,7 @@ _PART = (passages.c.start + 1, _LENGTH)
 _SPOKEN_IN = and_(
     passages.c.level == 0, entries.c.session_key == passages.c.session_key, entries.c.seq == passages.c.seq
 )
+_IS_PENDING = passages.c.vector.is_(None)
 _WITH_TEXTS = (
     select(
         passages,
@@ -166,8 +166,3 @@ def _vector_row(row: RowMapping) -> VectorRow:
             "kind": unpacked(row["kind"] or ""),
         },
     )
-
-
-def _is_pending(*, levels_above_0: bool) -> ColumnElement[bool]:
-    waiting = passages.c.vector.is_(None)
-    return waiting if levels_above_0 else waiting & (passages.c.level == 0)

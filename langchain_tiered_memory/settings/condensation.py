@@ -37,12 +37,7 @@ class StrategySettings(Frozen):
     """What to do if condensing fails and the context does not fit: slide the window, or raise `CondensationError`."""
     window: Literal["half", "last"] = "half"
     """`half`: drop the older half between the first and the recent messages. `last`: keep the first and the last
-    few."""
-    drop_share: float = Field(default=0.5, gt=0, lt=1)
-    """With `half`: the share that is dropped at once."""
-    keep_last: int = Field(default=9, ge=1)
-    """With `last`: how many recent messages stay in addition to the first one, once there are more than `keep_last +
-    1`."""
+    nine."""
     custom_prompts: dict[str, str] = Field(default_factory=dict)
     """Your instructions, by strategy (`detailed`, `handoff` ...)."""
 
@@ -191,8 +186,6 @@ class TreeSettings(Frozen):
     """Summarise near-duplicate messages only once."""
     regenerate_on_edit: bool = False
     """Rewrite summaries when a message under them is edited. Off: they are marked as stale, and still used."""
-    embed_summaries: bool = True
-    """Put summaries into the vector index, along with the messages."""
 
     def level(self, number: int) -> LevelSettings:
         """The settings of level `number` (1 and up)."""

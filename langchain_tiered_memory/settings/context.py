@@ -59,9 +59,6 @@ class ContextSettings(Frozen):
     keep_recent_tokens: int = Field(default=2000, ge=0)
     """Tokens of recent messages that a condensation leaves, up to a quarter of the budget. They grow from there to the
     hard limit."""
-    keep_user_messages: int = Field(default=3, ge=1)
-    """How many of the latest user messages are always shown. An earlier one replaces one that says nothing on its own
-    ("yes")."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget that recall may take if the caller passes a `query` (default view)."""
     talk_recall_share: float = Field(default=0.25, ge=0, le=1)
@@ -76,10 +73,6 @@ class ContextSettings(Frozen):
     the others, and during work on files 4 %. If it is larger, views are condensed more often."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""
-    selection_threshold_tokens: int = Field(default=2000, ge=0)
-    """With `older="selection"`: if fewer tokens than this are left, only the top level is shown."""
-    selection_share: float = Field(default=0.6, gt=0, le=1)
-    """With `older="selection"`: share of the room for recent level-2 summaries."""
     shares: SectionShares = Field(default_factory=SectionShares)
     """The largest share of the budget for each section."""
     views: dict[str, ViewSettings] = Field(default_factory=_views)

@@ -20,13 +20,11 @@ class GuardSettings(Frozen):
     """
 
     warning: float = Field(default=0.70, gt=0, le=1)
-    """Where the zone warning begins, as a share of the limit."""
+    """Where the zone warning begins, as a share of the limit: a pruned context is no larger."""
     danger: float = Field(default=0.85, gt=0, le=1)
     """Where the zone danger begins, as a share of the limit."""
     critical: float = Field(default=0.95, gt=0, le=1)
     """Where the zone critical begins, as a share of the limit."""
-    prune_to: float = Field(default=0.70, gt=0, le=1)
-    """Size of a pruned context, as a share of the limit."""
     masks_outputs: bool = True
     """Mask tool outputs before anything else leaves a view: first those that a later output repeats or replaces, then
     giant ones."""

@@ -48,13 +48,12 @@ def test_passages_wait_with_what_to_embed_until_they_are_settled(store: SqlStore
         "they met",
         "user: elsewhere",
     ]
-    assert len(store.vector_queue.pending(limit=9, levels_above_0=False)) == 3
     assert [row.text for row in store.vector_queue.pending(limit=9, ref=other)] == ["user: elsewhere"]
     assert [row.text for row in store.vector_queue.pending(limit=9, ref=ref, before=2)] == [
         "A\0nn: hello world",
         "they met",
     ]
-    assert (store.vector_queue.count(), store.vector_queue.count(ref=ref, levels_above_0=False)) == (4, 2)
+    assert (store.vector_queue.count(), store.vector_queue.count(ref=ref)) == (4, 3)
     store.vector_queue.settle([rows[0].id, rows[3].id], fingerprint="f" * 50)
     assert [row.id for row in store.vector_queue.pending(limit=9)] == [rows[1].id, rows[2].id]
     assert store.vector_queue.settled(fingerprint="f" * 50) == [rows[0].id, rows[3].id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory import Settings, TieredMemory
 from langchain_tiered_memory.context.compaction.thresholds import advised
+from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.view import cover_builder
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 from langchain_tiered_memory.settings import ContextSettings
@@ -52,9 +55,9 @@ def test_the_selection_judges_its_room_before_facts_take_theirs() -> None:
         assert sum(span in told for span in spans) > 1
 
 
-def told_by_selection(threshold: int) -> Counter[int]:
+def told_by_selection() -> Counter[int]:
     """How many summaries of each level a selection tells of, at least in short."""
-    chosen = ContextSettings(older="selection", selection_threshold_tokens=threshold)
+    chosen = ContextSettings(older="selection")
     with open_memory(settings=quick_settings().model_copy(update={"context": chosen})) as memory:
         session = memory.session("s")
         session.add_messages(conversation(120))
@@ -68,8 +71,11 @@ def told_by_selection(threshold: int) -> Counter[int]:
         return Counter(one.level for one in plan.items if isinstance(one, Node) and one.resolution != "headline")
 
 
-def test_the_selection_shows_the_top_alone_when_room_is_short() -> None:
-    enough, short = told_by_selection(0), told_by_selection(1_000_000)
+def test_the_selection_shows_the_top_alone_when_room_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cover_builder, "NUMBERS", replace(NUMBERS, selection_tokens=0))
+    enough = told_by_selection()
+    monkeypatch.setattr(cover_builder, "NUMBERS", replace(NUMBERS, selection_tokens=100_000))
+    short = told_by_selection()
     assert max(short) == max(enough) > 2
     assert enough[2] > short[2]
 

@@ -57,7 +57,8 @@ def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[Ren
     The user's own selector is asked first. Groups with constraints, decisions or unresolved errors stay while there is
     room without them. A window that would not make the view smaller is not slid.
     """
-    start, room_tokens, chosen = rendered, room, inputs.settings.condensation.strategies
+    start, room_tokens = rendered, room
+    keep = _LAST if inputs.settings.condensation.strategies.window == "last" else None
     rendered, left = _with_fewer_parts(inputs, rendered, room=room)
     if left and rendered.tokens <= room:
         return rendered, left
@@ -71,11 +72,8 @@ def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[Ren
         going |= _selected(inputs, groups, must_stay=required, room=room)
         for spared in (critical, frozenset[int]()) if critical else (critical,):
             rest = [group for group in groups if group.first_seq not in going]
-            keep = chosen.keep_last if chosen.window == "last" else None
-            begins, stays, share = rendered.plan.border == 0, required | spared, chosen.drop_share
-            going |= {
-                *out_of_window(rest, must_stay=stays, room_tokens=room, share=share, keep=keep, keeps_first=begins)
-            }
+            begins, stays = rendered.plan.border == 0, required | spared
+            going |= {*out_of_window(rest, must_stay=stays, room_tokens=room, keep=keep, keeps_first=begins)}
             if _tokens(groups, without=going) <= room:
                 break
         if not (going or earlier):
@@ -308,6 +306,8 @@ def _leaner(inputs: Inputs, rendered: RenderedView) -> RenderedView:
 
 _PAIR = 2
 """A user's message and its answer leave together where nothing else decides."""
+_LAST = 9
+"""Messages that the window `last` keeps, besides the first one."""
 
 
 def out_of_window(
@@ -315,23 +315,21 @@ def out_of_window(
     *,
     must_stay: frozenset[int],
     room_tokens: int,
-    share: float = 0.0,
     keep: int | None = None,
     keeps_first: bool = True,
 ) -> tuple[int, ...]:
     """The groups to leave out, the oldest first, so that the rest fits: it is over its room only when no more may go.
 
-    By `share` each round takes the oldest groups that together have no more than that part of the messages that may go:
-    an even number of messages where such a run of whole groups exists, two messages if that is more, and at least one
-    group. With `keep` all leaves that is not among the last so many messages, once there are more than `keep + 1`, and
-    then one group after the other; a group that reaches past them leaves whole.
+    Each round takes the oldest groups that together have no more than half of the messages that may go: an even number
+    of messages where such a run of whole groups exists, two messages if that is more, and at least one group.
+    With `keep` all leaves that is not among the last so many messages, once there are more than `keep + 1`, and then
+    one group after the other; a group that reaches past them leaves whole.
 
     Args:
         groups: Oldest first.
         must_stay: `first_seq` of groups that stay; the newest group always does.
         room_tokens: Raw tokens that the rest may take.
-        share: Of the messages that may go, 0 to 1, that leave at once.
-        keep: The last messages that stay while they fit; `None`: as `share` says.
+        keep: The last messages that stay while they fit; `None`: half of what may go leaves at once.
         keeps_first: Whether the oldest group begins the conversation, and so stays: not behind summaries.
     """
     movable = _movable(groups, must_stay, keeps_first=keeps_first)
@@ -343,7 +341,7 @@ def out_of_window(
     excess = _tokens(groups) - room_tokens
     going: list[Group] = []
     while movable and (excess > 0 or movable[0].first_seq in outside):
-        count = _round(movable, share) if keep is None else 1
+        count = _round(movable) if keep is None else 1
         going += movable[:count]
         excess -= _tokens(movable[:count])
         movable = movable[count:]
@@ -368,9 +366,9 @@ def _movable(groups: Sequence[Group], must_stay: frozenset[int], *, keeps_first:
     return [group for group in between if group.first_seq not in must_stay]
 
 
-def _round(movable: Sequence[Group], share: float) -> int:
+def _round(movable: Sequence[Group]) -> int:
     """How many of `movable`, from the oldest on, leave in one round."""
-    wanted = int(share * sum(len(group.entries) for group in movable))
+    wanted = sum(len(group.entries) for group in movable) // 2
     messages = within = even = 0
     for number, group in enumerate(movable, 1):
         messages += len(group.entries)

@@ -286,15 +286,15 @@ def selected_cover(inputs: Inputs, *, border: int, cap: int) -> tuple[CoverItem,
     `selectOptimalContext` of the hierarchical-compression design. It knows neither facts nor quoted questions: how much
     room there is, is judged before they take theirs.
     """
-    settings, parts = inputs.settings.context, CoverParts(inputs)
+    parts = CoverParts(inputs)
     before_facts = cap + inputs.policy.of("facts") + inputs.policy.queries
     height = inputs.runtime.store.tree.height(inputs.ref)
     top = next((found for level in range(height - 1, 2, -1) if (found := parts.newest(level, border, limit=1))), [])
     level_2: list[Node] = []
     level_1: list[Summary] = []
-    if not top or before_facts >= settings.selection_threshold_tokens:
+    if not top or before_facts >= NUMBERS.selection_tokens:
         at_most = cap // _LEAST_SUMMARY_TOKENS + 1
-        room = min(round(before_facts * settings.selection_share), cap)
+        room = min(round(before_facts * NUMBERS.selection_share), cap)
         level_2 = parts.within(parts.newest(2, border, limit=at_most), room)
         covered = {node.id for node in level_2}
         level_1 = [one for one in parts.newest(1, border, limit=at_most) if one.parent_id not in covered]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Tag, TypeAdapter
 
+from langchain_tiered_memory.context.compaction.pruning_items import USER_MESSAGES_KEPT
 from langchain_tiered_memory.context.required_messages import answered_before, kept_by_kind, queries_before
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
 from langchain_tiered_memory.context.view.fact_section import facts_of_view, leaves_out, record_room
@@ -217,8 +218,8 @@ def _answered(inputs: Inputs) -> Answered | None:
     def said(limit: int, *, up_to: int | None = None) -> list[Entry]:
         return inputs.entries(after=goal, up_to=up_to, limit=limit, newest_first=up_to is not None)
 
-    first, most = said(_FIRST_STEPS), inputs.settings.context.keep_user_messages
-    before = [one for user in inputs.required.users[-most:] for one in said(1, up_to=user.seq - 1)]
+    first = said(_FIRST_STEPS)
+    before = [one for user in inputs.required.users[-USER_MESSAGES_KEPT:] for one in said(1, up_to=user.seq - 1)]
     by_person = asker and any(one.role == "user" and one.name not in (None, asker) for one in first)
     if not (by_person or any(one.role == "assistant" and not one.calls for one in before)):
         return None

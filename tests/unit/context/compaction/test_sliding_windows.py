@@ -49,7 +49,7 @@ def tokens_left(groups: Sequence[Group], going: Sequence[int]) -> int:
 
 
 def half(groups: Sequence[Group], room: int, *, stay: frozenset[int] = NOTHING, **more: Any) -> tuple[int, ...]:
-    return out_of_window(groups, must_stay=stay, room_tokens=room, share=more.pop("share", 0.5), **more)
+    return out_of_window(groups, must_stay=stay, room_tokens=room, **more)
 
 
 def last(groups: Sequence[Group], *, keep: int, room: int = 10**6, stay: frozenset[int] = NOTHING) -> tuple[int, ...]:
@@ -122,21 +122,17 @@ def test_of_an_answer_that_counts_what_may_go_is_taken_in_order_and_once() -> No
 
 
 _sizes = st.lists(st.integers(1, 5), max_size=25)
-_shares = st.floats(0.01, 0.99)
 
 
-@given(_sizes, st.sets(st.integers(1, 80)), st.integers(-10, 900), _shares, st.sampled_from(["half", "last"]))
-@example([1, 1, 2, 1], set(), 20, 0.5, "half")
+@given(_sizes, st.sets(st.integers(1, 80)), st.integers(-10, 900), st.none() | st.integers(1, 10))
+@example([1, 1, 2, 1], set(), 20, None)
 def test_a_window_leaves_out_whole_groups_in_order_and_none_that_has_to_stay(
-    sizes: list[int], stay: set[int], room: int, share: float, window: str
+    sizes: list[int], stay: set[int], room: int, keep: int | None
 ) -> None:
     groups = groups_of(*sizes)
     must = frozenset(stay)
     first = 0 not in {one % 2 for one in stay}  # both ways of beginning
-    if window == "half":
-        going = out_of_window(groups, must_stay=must, room_tokens=room, share=share, keeps_first=first)
-    else:
-        going = out_of_window(groups, must_stay=must, room_tokens=room, keep=1 + round(share * 9), keeps_first=first)
+    going = out_of_window(groups, must_stay=must, room_tokens=room, keep=keep, keeps_first=first)
     known = [group.first_seq for group in groups]
     assert list(going) == [one for one in known if one in going]
     assert len(set(going)) == len(going)
@@ -147,13 +143,13 @@ def test_a_window_leaves_out_whole_groups_in_order_and_none_that_has_to_stay(
     assert tokens_left(groups, going) <= room or set(going) == movable
 
 
-@given(_sizes, st.integers(0, 900), _shares)
-def test_no_round_is_taken_that_was_not_needed(sizes: list[int], room: int, share: float) -> None:
+@given(_sizes, st.integers(0, 900))
+def test_no_round_is_taken_that_was_not_needed(sizes: list[int], room: int) -> None:
     groups = groups_of(*sizes)
-    going = half(groups, room, share=share)
+    going = half(groups, room)
     messages = sum(len(group.entries) for group in groups if group.first_seq in going)
     movable = sum(sizes[1:-1])
-    one_round = max(share * movable, 2, max(sizes[1:-1], default=0))
+    one_round = max(movable / 2, 2, max(sizes[1:-1], default=0))
     # What a round before the last left did not fit: without its last round the window is over its room.
     fits_after = [going[:count] for count in range(len(going)) if tokens_left(groups, going[:count]) <= room]
     dropped_for_nothing = messages - min(
