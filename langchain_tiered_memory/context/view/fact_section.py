@@ -73,8 +73,7 @@ def facts_of_view(
     if most < LEAST_TOKENS:
         return ""
     known = inputs.summaries_with([node.id for node in nodes_of(items) if node.resolution == "whole"])
-    told = [item_text(node, known) for node in nodes_of(items) if node.resolution != "headline"]
-    prose = "\n".join((*told, words))
+    prose = "\n".join((*(item_text(item, known) for item in items), words))
     corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=CORRECTED), prose)
     found = runtime.store.facts.candidates(
         inputs.ref,
