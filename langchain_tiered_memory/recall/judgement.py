@@ -30,7 +30,8 @@ from langchain_tiered_memory.summaries.writers.extractive_calls import call_star
 from langchain_tiered_memory.text.small_talk import only_reacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.questions import Stretch
@@ -143,14 +144,14 @@ def _answers(found: Found, new: Sequence[RankedEntry], *, beside: Sequence[int])
     least = _shared_by_chance(found)
     sharing = [one for one in _not_by_habit(found, new, least, beside=beside) if any(map(gt, one.shared, least))]
     terms = frozenset[str]().union(*(one.terms for one in found.stretches))
-    # An earlier asking comes behind what answers.
-    again = {one.sequence for one in sharing if asks_again(found.entries[one.sequence], terms)}
     rows: list[_Row] = []
     for row in range(len(found.stretches)):
         best = max((one.shared[row] for one in sharing), default=0.0)
         kept = [one for one in sharing if one.shared[row] > max(least[row], _BESIDE_BEST * best)]
-        kept.sort(key=lambda one: (one.sequence in again, -one.shared[row]))
-        rows.append([] if _greets(found.stretches[row]) else [(one.shared[row], one.sequence) for one in kept])
+        kept = [] if _greets(found.stretches[row]) else kept
+        # An earlier asking comes behind what answers.
+        kept.sort(key=lambda one: (asks_again(found.entries[one.sequence], terms), -one.shared[row]))
+        rows.append([(one.shared[row], one.sequence) for one in kept])
     return rows
 
 
@@ -177,17 +178,23 @@ def _not_by_habit(
     """
     sharing = [one for one in new if any(map(gt, one.shared, least))]
     rows = [row for row in beside if any(one.shared[row] > least[row] for one in sharing)]
-    said = {seq: [frozenset(one.terms.split()) for one in found.passages[seq]] for seq in found.passages if rows}
+    if not rows:
+        return sharing
+    said = {seq: [found.nats.keys() & one.terms.split() for one in its] for seq, its in found.passages.items()}
+    asked = {one.sequence for one in sharing}
     for row in rows:
-        told = _told(said, {term: found.nats[term] for term in found.stretches[row].terms & found.nats.keys()})
+        terms = found.stretches[row].terms & found.nats.keys()
+        told = _told(said, {term: found.nats[term] for term in terms}, asked)
         for place, one in enumerate(sharing):
             nats = min(one.shared[row], told[one.sequence])
             sharing[place] = one._replace(shared=(*one.shared[:row], nats, *one.shared[row + 1 :]))
     return sharing
 
 
-def _told(said: Mapping[int, Sequence[frozenset[str]]], nats: Mapping[str, float]) -> dict[int, float]:
-    """How much of these terms each entry shares, in nats: each as far as no rarer one beside it leads to expect it."""
+def _told(
+    said: Mapping[int, Sequence[AbstractSet[str]]], nats: Mapping[str, float], asked: Collection[int]
+) -> dict[int, float]:
+    """How much of these terms each entry `asked` shares, in nats: as far as no rarer one beside leads to expect it."""
     shared = {seq: [one & nats.keys() for one in passages] for seq, passages in said.items()}
     counts = Counter[str]()
     together = Counter[tuple[str, ...]]()
@@ -201,14 +208,14 @@ def _told(said: Mapping[int, Sequence[frozenset[str]]], nats: Mapping[str, float
         others = together[min(term, rarer), max(term, rarer)] - 1
         return -math.log((others + math.exp(-nats[term])) / counts[rarer])
 
-    def told(one: frozenset[str]) -> float:
+    def told(one: AbstractSet[str]) -> float:
         rarest = sorted(one, key=lambda term: (-nats[term], term))
         return sum(
             min(nats[term], *(beside(term, rarer) for rarer in rarest[:place])) if place else nats[term]
             for place, term in enumerate(rarest)
         )
 
-    return {seq: max(map(told, each), default=0.0) for seq, each in shared.items()}
+    return {seq: max(map(told, shared[seq]), default=0.0) for seq in asked}
 
 
 def _greets(stretch: Stretch) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from langchain_tiered_memory.recall.fusion import side_by_side
+from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.sentences import asks, pieces
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.time_expressions import Interval, find_intervals
@@ -56,6 +57,7 @@ class Question:
     """Whether its answer is a point or a length of time."""
 
 
+@read_once
 def stretches_of(text: str) -> tuple[Stretch, ...]:
     """The sentences and lines of `text` that have terms, each once."""
     parts = (piece.text for line in text.splitlines() for piece in pieces(line))

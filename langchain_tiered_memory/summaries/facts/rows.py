@@ -60,6 +60,7 @@ def fact_of(row: Columns) -> Fact:
     Raises:
         DamagedRowError: when a column cannot be read.
     """
+    row = dict(row)
     check(table, row)
     values: dict[str, Any] = {name: row[name] for name in _PLAIN}
     values |= {name: unpacked(row[name]) for name in _PACKED}
@@ -297,7 +298,7 @@ def facts_with(connection: Connection, key: int, ids: Sequence[str]) -> list[Fac
     found: list[Fact] = []
     for part in chunks(list(ids)):
         mine = and_(table.c.session_key == key, table.c.id.in_(part))
-        found += readable(connection, connection.execute(select(table).where(mine)).mappings(), fact_of)
+        found += readable(connection, connection.execute(select(table).where(mine)).mappings().all(), fact_of)
     return sorted(found, key=lambda one: (one.seq, one.id))
 
 

@@ -82,7 +82,7 @@ class FactStore(Room):
             found = rows.facts_with(connection, ref.key, list(dict.fromkeys([*ids, *sorted(revived), *first])))
         gone = frozenset(without)
         left = [
-            replace(fact, status="active", superseded_by=None)
+            replace(fact, status="active", superseded_by=None) if fact.id in revived else fact
             for fact in found
             if (fact.status == "active" or fact.id in revived)
             and fact.id not in silenced

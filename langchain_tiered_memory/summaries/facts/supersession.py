@@ -259,12 +259,12 @@ def rivals(facts: Sequence[Fact]) -> dict[str, tuple[str, ...]]:
 
 
 def _is_rival(one: _Looked, other: _Looked) -> bool:
-    swap = swap_of(one.stance.frame, other.stance.frame)
     if one.fact.by_model or other.fact.by_model:
         return False  # each is a sentence with its date; a model says itself what replaces what
-    if swap is None or one.unit != other.unit or not _says_otherwise(one, other):
+    if one.unit != other.unit or not _says_otherwise(one, other):
         return False
-    if not (swap.is_told_of_now or one.fact.attribute):
+    swap = swap_of(one.stance.frame, other.stance.frame)
+    if swap is None or not (swap.is_told_of_now or one.fact.attribute):
         return False  # what is done again and again, each time of something else
     return _beside_value(swap.new, one) == _beside_value(swap.old, other) == ()
 
