@@ -27,6 +27,7 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import MemorySource, check_known_view
 from langchain_tiered_memory.integrations.graph.archiving import archive_branch, without
+from langchain_tiered_memory.integrations.graph.branches import named
 from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode
 from langchain_tiered_memory.integrations.graph.node_cache import (
     ContextChoices,
@@ -285,6 +286,8 @@ def evict_node(
         found.session.core.check_owner()
         record = found.remembered()
         ids, record, withheld = archive_branch(found.session, found.messages, record, keep_messages=keep_messages)
+        held = zip(named(part_of(state, messages_key)), found.messages, strict=True)
+        ids = frozenset(str(one.id) for one, known in held if known.id in ids)
         update = update_with(messages_key, record, evicted={"moved": len(ids), "withheld": withheld})
         if ids:
             update[messages_key] = without(ids, part_of(state, messages_key), messages_key, config)

@@ -112,6 +112,8 @@ class BranchRecord:
     """Ids of the list's forgotten messages. The state still has them, and the transcript must not."""
     apart: bool = False
     """Whether the list is a separate conversation, such as a sub-agent's task, whatever else its track has."""
+    again: Mapping[str, str] = field(default_factory=dict)
+    """The transcript's ids of messages that were removed from the list and put back at its end, by their ids there."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -119,8 +121,9 @@ class BranchRecord:
         if self.archived is not None:
             written["archived"]["off"] = self.archived.off.to_json()
         written["forgotten"] = list(self.forgotten)
-        if not self.apart:
-            del written["apart"]  # what earlier versions do not know is written only where it says something
+        for name in ("apart", "again"):  # what earlier versions do not know is written only where it says something
+            if not written[name]:
+                del written[name]
         return written
 
     @classmethod

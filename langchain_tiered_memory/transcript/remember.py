@@ -159,6 +159,11 @@ _AGAIN = "-again-"
 """Between the id of a question and what it is asked again behind."""
 
 
+def asked_behind(name: str, previous: str) -> str:
+    """The id of a question that has the id `name` when it is asked again behind the message `previous`."""
+    return f"{name}{_AGAIN}{hashlib.blake2b(previous.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
+
+
 def asked_anew(
     runtime: Runtime,
     ref: SessionRef | None,
@@ -186,8 +191,7 @@ def asked_anew(
     since = next((one for one in newest if one.id not in ids and not one.id.startswith(again)), None)
     if since is None:
         return list(messages)
-    behind = hashlib.blake2b(since.id.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    anew = {one: f"{one}{_AGAIN}{behind}" for one, seq in there.items() if seq < since.seq}
+    anew = {one: asked_behind(one, since.id) for one, seq in there.items() if seq < since.seq}
     return [one.model_copy(update={"id": anew[one.id]}) if one.id in anew else one for one in messages]
 
 

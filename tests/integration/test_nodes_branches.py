@@ -17,6 +17,7 @@ from langchain_tiered_memory.context.pieces import MARK
 from langchain_tiered_memory.integrations.nodes import condense_node, context_node, model_input, remember_node
 from langchain_tiered_memory.integrations.state import STATE_KEY
 from langchain_tiered_memory.testing import ScriptedModel
+from tests.agent_builders import ToolModel, built
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import STATES, ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
 from tests.memory_builders import conversation, open_memory, tool_turn
@@ -374,3 +375,31 @@ def test_a_checkpointer_that_does_not_list_its_checkpoints_is_told_of() -> None:
         memory.session("t").add_messages(conversation(2))
         chat_graph(memory, answering()).compile(checkpointer=Unlisted()).invoke(ask(9), thread())
         assert "thread_not_read" in events
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("kind", ["nodes", "evicting nodes", "agent"])
+@pytest.mark.parametrize("words", ["What of the crane?", "And what of the shed?"])
+async def test_a_question_that_is_removed_and_put_back_at_the_end_is_asked_there(
+    words: str, kind: str, call_style: CallStyle
+) -> None:
+    runner, numbers = Runner(call_style), iter(range(1000))
+    model = ToolModel(answers=lambda _: AIMessage(f"Answer {next(numbers)}."))
+    with open_memory() as memory:
+        evict = {"keep_messages": 1, "at_messages": 4} if kind.startswith("evicting") else None
+        if kind == "agent":
+            graph: Any = built(memory, model, tools=())
+        else:
+            graph = chat_graph(memory, model, max_tokens=4000, evict=evict).compile(checkpointer=InMemorySaver())
+        for _ in range(3):
+            for text, name in (("What of the crane?", "q1"), ("Who are you?", "q2")):
+                held = [one.id for one in (await runner.state(graph, thread())).values.get("messages", [])]
+                question = words if name == "q1" and held else text
+                if name in held:
+                    await runner.update(graph, thread(), {"messages": [RemoveMessage(name)]})
+                await runner.invoke(graph, {"messages": [HumanMessage(question, id=name)]}, thread())
+                assert model.prompts[-1][-1].text == question
+        stored = [one.text for one in memory.session("t").messages()]
+        asked = ["What of the crane?", *["Who are you?", words] * 2, "Who are you?"]
+        assert stored == [one for number, text in enumerate(asked) for one in (text, f"Answer {number}.")]
+        assert memory.verify().problems == ()

@@ -15,6 +15,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.nodes import evict_node, model_input, remember_node
 from langchain_tiered_memory.integrations.state import STATE_KEY, ArchivedPart, BranchRecord, Numbers
+from langchain_tiered_memory.testing import ScriptedModel
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import STATES, ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
 from tests.integration.test_nodes_branches import before_turn, said, whole
@@ -201,3 +202,18 @@ def test_the_watermark_holds_exactly_what_was_moved(seqs: frozenset[int], reach:
     older = record.to_json()
     older["archived"]["digest"] = "which states had before"
     assert BranchRecord.from_json(older) == record
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_list_that_a_client_sends_under_new_ids_is_moved_out_too(call_style: CallStyle) -> None:
+    runner, numbers, kept = Runner(call_style), iter(range(1000)), []
+    model = ScriptedModel(answers=lambda _: f"Answer {next(numbers)}.")
+    with open_memory() as memory:
+        graph = chat_graph(memory, model, max_tokens=4000, evict={"keep_messages": 2, "at_messages": 4}).compile()
+        for number in range(5):
+            kept.append(("user", f"Question {number}"))
+            held = (await runner.invoke(graph, {"messages": kept}, thread()))["messages"]
+            kept.append(("assistant", held[-1].text))
+        assert len(held) == 2
+        stored = [one.text for one in memory.session("t").messages()]
+        assert stored == [text for number in range(5) for text in (f"Question {number}", f"Answer {number}.")]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -39,7 +39,8 @@ from langchain_tiered_memory.integrations.state import (
 )
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.messages.codec import coerce
-from langchain_tiered_memory.transcript.remember import asked_anew
+from langchain_tiered_memory.messages.groups import just_said
+from langchain_tiered_memory.transcript.remember import asked_anew, asked_behind
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -79,6 +80,8 @@ class Found:
     """Whether it is a separate conversation, whatever else its track has."""
     forgotten: frozenset[str] = frozenset()
     """Ids of forgotten messages that a client sent again."""
+    again: Mapping[str, str] = field(default_factory=dict)
+    """As in a `BranchRecord`."""
 
     @property
     def is_alone(self) -> bool:
@@ -97,7 +100,7 @@ class Found:
             task=task,
             forgotten=self.forgotten,
         )
-        return replace(record, apart=self.is_apart)
+        return replace(record, apart=self.is_apart, again=self.again)
 
 
 def opened(memory: MemorySource) -> TieredMemory:
@@ -138,12 +141,15 @@ def found_on(
     """
     is_truth = place.saver is not None or line.is_apart
     forgotten: frozenset[str] = frozenset()
-    if not is_truth:
+    again: Mapping[str, str] = {}
+    if is_truth:
+        messages, again = _put_back(session, messages, record)
+    else:
         sent = record.count if record is not None else None
         messages, forgotten = recognised(session, messages, sent=sent)
         if record is None or not begins_with(messages, record):  # else this run has stored them under these ids
             messages = asked_anew(session.core.runtime, session.core.ref, session.track, messages)
-    elif record is None and not line.is_apart:
+    if is_truth and record is None and not line.is_apart:
         record = first_record(session, messages_key, messages, place)
     return Found(
         session=session,
@@ -153,7 +159,35 @@ def found_on(
         is_truth=is_truth,
         is_apart=line.is_apart,
         forgotten=forgotten,
+        again=again,
     )
+
+
+def _put_back(
+    session: Session, messages: list[BaseMessage], record: BranchRecord | None
+) -> tuple[list[BaseMessage], Mapping[str, str]]:
+    """The list with ids of their own for user messages that were removed from it and put back at its end.
+
+    In the transcript, they stand behind what they are behind in the list: at their old place, the model would not be
+    asked them. The ids are returned by those in the list.
+    """
+    again, first = dict(record.again) if record is not None else {}, just_said(messages)
+    known = _renamed(messages, again)
+    if not first or (record is not None and record.count > first and begins_with(known, record)):
+        return known, again  # the current turn was stored before
+    stored = stored_of(session, [one for one in known[first - 1 :] if one.type == "human" or one is known[first - 1]])
+    before = stored.get(str(known[first - 1].id))
+    for held, one in zip(messages[first:], known[first:], strict=True):
+        there = stored.get(str(one.id))
+        if before is not None and there is not None and there.seq < before.seq:
+            again[str(held.id)] = asked_behind(str(one.id), before.id)
+    return _renamed(messages, again), again
+
+
+def _renamed(messages: list[BaseMessage], ids: Mapping[str, str]) -> list[BaseMessage]:
+    if not ids:
+        return messages
+    return [one.model_copy(update={"id": ids[str(one.id)]}) if one.id in ids else one for one in messages]
 
 
 def write_turn(
