@@ -109,8 +109,8 @@ def shortened(
     """The overview of a summary and the statements ranked first, in their order, within `share` of its characters.
 
     At least one statement, cut between words where it is longer than that; empty for a summary that says nothing.
-    With `in_order`, points stay whole and none takes the place of one before it, and what is to be done stands behind
-    its heading, without which it would pass for done.
+    With `in_order`, points stay whole and none takes the place of one before it, the overview gives way to the first,
+    and what is to be done stands behind its heading, without which it would pass for done.
     What an audit appended is left out: it is a list, for search and for the level above.
     """
     overview, told = read_told(text)
@@ -119,13 +119,14 @@ def shortened(
     if not overview and not told:
         return _cut(text.strip(), max(1, round(share * len(text))))
     chars = len(text)
+    order, alone = list(ranked(told)), in_order and len(told) == 1 and not overview
+    if in_order and order and len(overview) + len(told[order[0]].whole) > round(share * chars):
+        overview = ""
     room = round(share * chars) - len(overview)
     chosen: set[int] = set()
-    order = list(ranked(told))
     for place in order:
         size = len(told[place].whole)
         if not chosen and not overview:
-            alone = in_order and len(told) == 1
             room = max(room, size if alone else min(size, round(_LONGEST_SHARE * chars)))
         elif not chosen:
             room = max(room, round(_LEAST_SHARE * chars))

@@ -143,6 +143,13 @@ def test_in_short_a_model_s_summary_is_what_is_not_listed_beside_it() -> None:
     assert "Ana's visa" in short_of(summary(notes, model="a-model", level=1))
 
 
+def test_in_short_a_model_s_overview_gives_way_to_the_first_point() -> None:
+    overview = "Ann and Ben trade recommendations on books, games and films and help each other with their work."
+    points = ["- Ann fell out with Carla, apologised and wrote her a letter.", "- Ben advised her to wait for a week."]
+    brief = short_of(summary("\n".join(["## Overview", overview, "## Key outcomes", *points]), model="a-model"))
+    assert brief == points[0]
+
+
 def test_a_point_that_is_cut_ends_with_a_sentence_where_one_fits() -> None:
     text = (
         "## Overview\nAnn and Ben plan a fair.\n## Key points\n- Ann paid the hall. Ben " + "called and " * 20 + "left."
@@ -180,7 +187,7 @@ OPEN = "## Next steps\n- Ben sends the larch panels to Oslo.\nStill open: who pa
 
 
 def test_what_was_open_then_is_told_in_no_briefer_form_of_what_a_model_wrote() -> None:
-    text = f"## Overview\n- Ann and Ben planned the fair.\n## Themes\n- {'They talked for long. ' * 9}\n{OPEN}"
+    text = f"## Overview\n- Ann and Ben planned the fair.\n## Themes\n{'- They talked for long.\n' * 9}{OPEN}"
     written = summary(text, model="some-model", level=1)
     for told in (short_of(written), headline_of(written, count_text=COUNT)):
         assert "Ann and Ben planned the fair." in told
