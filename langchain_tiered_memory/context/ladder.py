@@ -22,6 +22,7 @@ from langchain_tiered_memory.context.compaction.need import (
     standing_before,
 )
 from langchain_tiered_memory.context.layout import laid_out
+from langchain_tiered_memory.context.ledgers import CHANGED
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.packing import Packing
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files, with_more_parts
@@ -73,17 +74,52 @@ def proposed(given: Inputs) -> Flow[Packing]:
         held = replace(packing, kind=OutcomeKind.FAILED, reason=FailureReason.UNDONE)
         return replace(held, need=replace(need, condensed_at=None))
     filled = filled_as_pays(given, start, percent=need.percent)
-    return (yield from _made_smaller(replace(packing, inputs=filled, need=need)))
+    made = yield from _made_smaller(replace(packing, inputs=filled, need=need), seconds=given.foreground_seconds)
+    return (yield from _settled(given, made)) if made.rendered is not start else made
 
 
-def _made_smaller(packing: Packing) -> Flow[Packing]:
-    """Down the steps that change the plan."""
+def _settled(given: Inputs, made: Packing) -> Flow[Packing]:
+    """A view that was made smaller, with what the next request like this one would do with its plan.
+
+    What is briefer makes room to slide on, and what left may have been summarised: only a plan that nothing is left to
+    do with gives the same bytes again. Nobody waits for a summary once more.
+    """
+    while not made.refused and _may_go_on(made):
+        start = made.rendered
+        inputs = given.at(start.plan.ratio)
+        need = need_of(inputs, start, used=inputs.billed(start.tokens))
+        filled = filled_as_pays(given, start, percent=need.percent)
+        packing = Packing(inputs=filled, need=need, rendered=start, kept=made.kept, before=start)
+        further = yield from _made_smaller(packing, seconds=0.0)
+        rendered = further.rendered
+        if further.refused or (rendered.plan.border <= start.plan.border and rendered.tokens >= start.tokens):
+            break
+        made = replace(
+            made,
+            rendered=rendered,
+            kind=further.kind if further.kind in CHANGED else made.kind,
+            steps=tuple(dict.fromkeys((*made.steps, *further.steps))),
+            left_out=made.left_out + further.left_out,
+        )
+        if made.kind is OutcomeKind.CONDENSED:
+            made = replace(made, reason=None, error=None)
+    return made
+
+
+def _may_go_on(made: Packing) -> bool:
+    """Whether a view is still too large, or summaries can take the place of what left it."""
+    plan = made.rendered.plan
+    return not made.fits or (plan.provisional and not made.inputs.slides_only and _can_advance(made.inputs, plan))
+
+
+def _made_smaller(packing: Packing, *, seconds: float) -> Flow[Packing]:
+    """Down the steps that change the plan; missing summaries are waited for so many seconds."""
     lean = _without_kinds(packing) if packing.before is not None else packing
     if lean is not packing and lean.rendered.tokens <= lean.target:
         return _refilled(lean)
     packing = _masked(packing) if packing.before is not None else packing
     if not (_is_enough(packing) or packing.inputs.slides_only):
-        packing = yield from _with_summaries(packing)
+        packing = yield from _with_summaries(packing, seconds=seconds)
     packing = _masked(packing) if _goes_on(packing) else packing
     forbids = packing.inputs.settings.condensation.strategies.fallback == "error"
     if _goes_on(packing) and not packing.fits and forbids and packing.reason is not None:
@@ -183,10 +219,10 @@ def packed(packing: Packing, *, checkpoint_id: str | None) -> Packing:
 _NOTHING = "everything there must stay, so there is nothing to condense"
 
 
-def _with_summaries(packing: Packing) -> Flow[Packing]:
+def _with_summaries(packing: Packing, *, seconds: float) -> Flow[Packing]:
     """Summaries take the place of older messages, or the reason why they do not."""
     inputs, settings, start = packing.inputs, packing.inputs.settings, packing.rendered
-    seconds, runtime = inputs.foreground_seconds, inputs.runtime
+    runtime = inputs.runtime
     waits = seconds > 0 and settings.condensation.strategies.primary in ("llm", "provider")
     # Where nothing could be taken up, nobody has to see that view first: it is worked out once, of what is made now.
     stays = waits and _border_stays(packing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from benchmarks.made_up_run import made_up_run
 from langchain_tiered_memory import OtherSessions
 from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, in_parts, summarising_model
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import NOW, as_bytes, open_memory, quick_settings
 
@@ -159,3 +161,63 @@ def test_processes_that_hash_otherwise_show_the_same() -> None:
     )
     assert sum(map(len, first)) > 100_000
     assert [(one, other) for one, other in zip(first, second, strict=True) if one != other] == []
+
+
+WORDS = (
+    "harbour",
+    "crane",
+    "pump",
+    "order",
+    "valve",
+    "budget",
+    "deadline",
+    "team",
+    "Tuesday",
+    "decision",
+    "must",
+    "never",
+    "always",
+    "prefer",
+    "file",
+    "error",
+    "failed",
+    "fixed",
+    "deployed",
+    "customer",
+    "ship",
+    "dock",
+    "Lisbon",
+    "Oslo",
+)
+
+
+def of_many_lengths(chance: random.Random, turns: int) -> list[BaseMessage]:
+    """Talk and calls of which some are far longer than others: of a small budget the required ones take most."""
+
+    def words() -> str:
+        return " ".join(chance.choice(WORDS) for _ in range(chance.choice([4, 12, 12, 90]))) + "."
+
+    said: list[BaseMessage] = []
+    for turn in range(turns):
+        said.append(HumanMessage(words(), id=f"q{turn}"))
+        if chance.random() < 0.5:
+            call = {"name": "look", "args": {"at": words()}, "id": f"c{turn}"}
+            result = ToolMessage(words(), tool_call_id=f"c{turn}", id=f"t{turn}")
+            said += [AIMessage("", tool_calls=[call], id=f"l{turn}"), result]
+        said.append(AIMessage(words(), id=f"a{turn}"))
+    return said
+
+
+@pytest.mark.parametrize("drawn", [0, 1, 5, 6])
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_who_asks_again_is_shown_the_same_where_not_even_what_is_required_fits(
+    call_style: CallStyle, drawn: int
+) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages(of_many_lengths(random.Random(drawn), 12))
+        session.flush()
+        for budget in (500, 600, 700, 900):
+            contexts = [told(call_style, session.context, "", max_tokens=budget) for _ in range(3)]
+            first, *later = [[as_bytes(message) for message in context.messages] for context in contexts]
+            assert later == [first, first]

@@ -335,7 +335,7 @@ def lowered_cover(inputs: Inputs, items: Sequence[CoverItem], *, less: int) -> t
     if less <= 0:
         return tuple(items)
     parts = CoverParts(inputs)
-    known = inputs.summaries_with([node.id for node in nodes_of(items)])
+    known = inputs.summaries_with(summary_ids_of(items))
     chosen = list(in_order(items))
     excess = less
     for resolution in ("short", "headline"):
