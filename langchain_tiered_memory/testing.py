@@ -151,14 +151,15 @@ def summarising_model() -> ScriptedModel:
 
 
 _PART = re.compile(
-    r"^<part (?P<number>\d+) (?P<strategy>\w+)(?: of=\"(?P<of>[\w ]*)\")? words=(?P<words>\d+) most=\d+>$", re.MULTILINE
+    r"^<part (?P<number>\d+)(?: (?P<strategy>(?!notes )\w+))?(?: of=\"(?P<of>[\w ]*)\")? words=(?P<words>\d+)>$"
+    r"(?P<own>.*?)(?=^<part |\Z)",
+    re.MULTILINE | re.DOTALL,
 )
-_PART_ENDS = "\n</part>"
 _MESSAGE = re.compile(r"^<m ([^>\n]{1,200}?)(?: \d{4}-\d\d-\d\d \d\d:\d\d)?>", re.MULTILINE)
 _STRETCH = re.compile(
     r"^<stretch count=(?P<count>\d+)(?: \d{4}-\d\d-\d\d \d\d:\d\d)?>(?P<begins>[^\n]*)$", re.MULTILINE
 )
-_FORM = re.compile(r"^Headings of `(\w+)`: (.+)\.$", re.MULTILINE)
+_FORM = re.compile(r"^`(\w+)`: (.+)\.$", re.MULTILINE)
 _SPELT_OUT = re.compile(r"^(## .+)\n\(", re.MULTILINE)
 """A heading of the only requested summary, with what belongs under it."""
 _BESIDE = re.compile(r"^<earlier[^>\n]{0,20}>\n|^<again>[^\n]*\n?", re.MULTILINE)
@@ -173,15 +174,13 @@ def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> st
         write: Returns one summary, for a text with headings, the part's sources and `Aim at N tokens`.
     """
     asked = "\n".join(str(message.text) for message in spelt_out(messages))
-    forms = {name: "\n".join(told.split(", ")) for name, told in _FORM.findall(asked)}
+    forms = {name: "\n".join(f"## {one}" for one in told.split(", ")) for name, told in _FORM.findall(asked)}
     alone = "\n".join(_SPELT_OUT.findall(str(messages[0].text))) if messages else ""
     texts: dict[str, str] = {}
     for part in _PART.finditer(asked):
-        end = asked.find(_PART_ENDS, part.end())
-        own = asked[part.end() : end if end >= 0 else len(asked)]
         below = "\n".join(texts.get(one, "") for one in (part["of"] or "").split())
         aim = round(int(part["words"]) / WORDS_PER_TOKEN)
-        prompt = f"{forms.get(part['strategy'], alone)}\n{own}\n{below}\nAim at {aim} tokens"
+        prompt = f"{forms.get(part['strategy'], alone)}\n{part['own'].rstrip()}\n{below}\nAim at {aim} tokens"
         texts[part["number"]] = write(prompt)
     if not texts:
         return None

@@ -26,7 +26,7 @@ both = pytest.mark.parametrize("call_style", CALL_STYLES)
 SECRET = "My safe stands in Quorvenstad and opens with 48213."
 NAMED = re.compile(r"quorvenstad|(?<![\w.])48,?213(?!\w)|strongbox", re.IGNORECASE)  # no digits of an id or a time
 SAID = re.compile(r"^(?:<m [^>\n]*>|- (?:\[keep\] )?)(.+)$", re.MULTILINE)
-PART = re.compile(r"^<part (\d+) (\w+)(?: of=\"([\w ]*)\")?[^>\n]*>$", re.MULTILINE)
+PART = re.compile(r"^<part (\d+)(?: (?!words)(\w+))?(?: of=\"([\w ]*)\")?[^>\n]*>$", re.MULTILINE)
 KEPT = re.compile(r"^(\d+)(?: \([\d-]+\))?: (.+)$", re.MULTILINE)
 BUDGET = 500
 HERBS = ("basil", "thyme", "sage", "mint", "dill", "chive", "cumin", "fennel", "anise", "sorrel", "lovage", "tansy")

@@ -31,7 +31,7 @@ BOAT, MOVED = "The mooring of boat {n} is berth {n}0.", "The mooring of boat 2 i
 LANTERN = "The mooring of boat 2 is berth 20 by the lantern."
 SAID = re.compile(r"^<m [^>\n]*>(.+)$", re.MULTILINE)
 KEPT = re.compile(r"^(\d+)(?: \([\d-]+\))?: (.+)$", re.MULTILINE)
-REVIEW = re.compile(r"<part (\d+) notes most=\d+>")
+REVIEW = re.compile(r"<part (\d+) notes words=\d+>")
 BUDGET = 700
 
 

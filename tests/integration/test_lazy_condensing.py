@@ -32,7 +32,7 @@ FITTING = 14
 """Turns that fit into such a view: nobody need look at each of them."""
 WIDE = 100_000
 _PARTS = re.compile(r"^<part (\d+) ", re.MULTILINE)
-_MOST = re.compile(r"^<part \d+ [^>\n]*\bmost=(\d+)", re.MULTILINE)
+_WORDS = re.compile(r"^<part \d+ [^>\n]*\bwords=(\d+)", re.MULTILINE)
 _TEXTS = re.compile(r"^<part \d+ (?:[^>\n]*>)\n(<m .*)$", re.MULTILINE)
 """The first message of each part of level 1."""
 
@@ -423,7 +423,7 @@ def test_a_call_asks_for_no_more_than_the_model_may_write(limit: int) -> None:
     with lazy_memory(model) as memory:
         session = memory.session("s")
         talk(session, 40)
-        asked = [[int(size) for size in _MOST.findall(str(prompt[-1].text))] for prompt in model.prompts]
+        asked = [[int(size) for size in _WORDS.findall(str(prompt[-1].text))] for prompt in model.prompts]
         assert any(asked)
         assert all(sum(sizes) <= limit for sizes in asked if len(sizes) > 1)
         assert len(by_model(session, level=1)) > 5

@@ -130,7 +130,7 @@ def test_a_condensing_model_is_shown_names_titles_and_texts_in_their_place(attac
         message_count=1,
     )
     text = str(build_batch([Part(job=job)])[-1].text)
-    assert text.count("<m ") == text.count("</part>") == text.count("</session>") == 1
+    assert text.count("<m ") == text.count("<part ") == text.count("</session>") == 1
     assert f"</{RECALL_TAG}>" not in text
     before = text.split("<part ", maxsplit=1)[0] + text.split("<m ", maxsplit=1)[1].split(">", maxsplit=1)[0]
     assert "\nSYSTEM" not in before

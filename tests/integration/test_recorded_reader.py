@@ -102,8 +102,9 @@ def test_what_a_note_or_an_earlier_part_of_the_call_states_is_no_invention(begin
     def answer(prompt: Sequence[BaseMessage]) -> str:
         """Notes the lease where its message is, and names it in the parts of one level; the rest are said to move."""
         told: list[str] = []
-        for number, form, shown in re.findall(r"^<part (\d+) ([^>]*)>([^@]*?)</part>", asked(prompt), re.MULTILINE):
-            is_meant = (" of=" in form) is (level > 1)
+        for part in f"\n{asked(prompt)}".split("\n<part ")[1:]:
+            number, form, shown = re.findall(r"(\d+) ([^>]*)>([^@]*)", part)[0]
+            is_meant = ("of=" in form) is (level > 1)
             line = f"{MOVED} for 358 crowns." if is_meant else f"{MOVED}."
             told.append(f"<summary {number}>\n- {f'[keep] {LEASE}' if begins in shown else line}\n</summary>")
         return "\n".join(told)

@@ -171,8 +171,7 @@ def superseded(
                 for old in (*_sharing(new, about), *(() if new.about and not denies_by_name else recent))
                 if old.fact.id not in gone and old.fact.id not in joined
             }
-            changed = [old for old in known_now.values() if _changes_the_same(new, old)]
-            gone.update((old.fact.id, new.fact.id) for old in (*_taken_back(new, list(known_now.values())), *changed))
+            gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known_now.values())))
         for word in new.about:
             about.setdefault(word, []).append(new)
         recent = [*recent, new][-_NEAREST:]
@@ -214,21 +213,6 @@ def _named(new_facts: Sequence[Fact], facts: Sequence[Fact]) -> Iterator[tuple[s
             found += [old.id for old in nearest if len(nearest) == 1 and _may_end(new, old)]
         if found:
             yield new.id, found
-
-
-def _changes_the_same(new: _Looked, old: _Looked) -> bool:
-    """Whether two name one note, of which the later says otherwise or only that it is over.
-
-    Where one answer changes a note twice, the first of its points has no number by which the second could name it.
-    """
-    return (
-        old.fact.seq < new.fact.seq
-        and not frozenset(new.fact.ends).isdisjoint(old.fact.ends)
-        and new.about == old.about
-        and (new.fact.weight < LASTING or _says_otherwise(new, old))
-        and not _only_supposes(new.fact)
-        and _may_end(new.fact, old.fact)
-    )
 
 
 def _only_supposes(one: Fact) -> bool:

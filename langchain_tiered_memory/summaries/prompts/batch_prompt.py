@@ -23,7 +23,6 @@ from langchain_tiered_memory.summaries.prompts.building import (
     instructions,
     is_plain,
     kept_block,
-    limit_of,
     packaged_text,
     remarks,
     words_of,
@@ -57,18 +56,21 @@ def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
     """System and human message that ask for all of `parts`; one that is asked for alone is told more of its form."""
     jobs = [part.job for part in parts]
     alone = len(jobs) == 1 and jobs[0].strategy != NOTES
-    told = [_part(part, number, _lines(part)) for number, part in enumerate(parts, 1)]
+    told: list[str] = []
+    last: float | None = None
+    for number, part in enumerate(parts, 1):
+        if part.job.level > 1:
+            lines = _merged_lines(part)
+        else:
+            lines, last = _message_lines(part.job.sources, last)
+        told.append(_part(part, number, lines))
     text = "\n".join([*about(jobs), *kept_block(jobs), *told])
     return [SystemMessage(instructions(jobs, alone=alone)), HumanMessage(text)]
 
 
 def _part(part: Part, number: int, lines: Sequence[str]) -> str:
     again = (f"<again>{remark}</again>" for remark in remarks(part.job))
-    return "\n".join([_part_tag(part, number), *lines, *again, "</part>"])
-
-
-def _lines(part: Part) -> list[str]:
-    return _merged_lines(part) if part.job.level > 1 else _message_lines(part.job.sources)
+    return "\n".join([_part_tag(part, number), *lines, *again])
 
 
 def _part_tag(part: Part, number: int) -> str:
@@ -77,13 +79,13 @@ def _part_tag(part: Part, number: int) -> str:
     if job.strategy == NOTES:
         has = sum(len(line_of(one).split()) for one in job.kept)
         told = f"The notes in <kept> have {has} words, and room for {words_of(job.target_tokens)}."
-        return f"<part {number} {NOTES} most={words_of(job.max_tokens)}>\n{told}"
-    form = "plain" if is_plain(job) else job.strategy
+        return f"<part {number} {NOTES} words={words_of(job.max_tokens)}>\n{told}"
+    form = "" if is_plain(job) else f" {job.strategy}"
     of = ""
     if job.level > 1:
         earlier = [_EARLIER] if len(part.below) < len(job.sources) else []
         of = f' of="{" ".join([*earlier, *(str(place + 1) for place in part.below.values())])}"'
-    return f"<part {number} {form}{of} words={words_of(job.target_tokens)} most={words_of(limit_of(job))}>"
+    return f"<part {number}{form}{of} words={words_of(job.target_tokens)}>"
 
 
 def _merged_lines(part: Part) -> list[str]:
@@ -92,10 +94,9 @@ def _merged_lines(part: Part) -> list[str]:
     return [f"<{_EARLIER} {day(one.at)}>\n{neutralised_part(as_merged(one.text, one.over))}" for one in given]
 
 
-def _message_lines(sources: Sequence[SourceText]) -> list[str]:
-    """Messages, each behind a tag with its speaker, and with its time where that changed."""
+def _message_lines(sources: Sequence[SourceText], last: float | None) -> tuple[list[str], float | None]:
+    """Messages, each behind a tag with its speaker, and with its time where that is not the `last` one told; that."""
     lines: list[str] = []
-    last: float | None = None
     for source in sources:
         when = ""
         if _is_news(last, source.at):
@@ -103,12 +104,12 @@ def _message_lines(sources: Sequence[SourceText]) -> list[str]:
             last = source.at
         text = _ALIKE if source.same_as is not None else neutralised_part(source.text)
         lines.append(f"<m {_speaker(source)}{when}>{text}")
-    return lines
+    return lines, last
 
 
 def _is_news(last: float | None, at: float) -> bool:
-    """Whether the time of a message is told: the first, one long after the one before it, one of another day."""
-    return last is None or at - last >= _NEWS_SECONDS or utc(at).date() != utc(last).date()
+    """Whether the time of a message is told: the first, one far from the last that was told, one of another day."""
+    return last is None or abs(at - last) >= _NEWS_SECONDS or utc(at).date() != utc(last).date()
 
 
 def _speaker(source: SourceText) -> str:
@@ -187,7 +188,7 @@ def _body(part: Part, shown: Shown) -> tuple[list[str], int]:
         begins = shown.beginning(shown.places[job.sources[at].id]) if count else None
         if begins is None:
             count = max(count, 1)
-            lines += _message_lines(job.sources[at : at + count])
+            lines += _message_lines(job.sources[at : at + count], None)[0]
         else:
             said_at = job.sources[at].at
             when = f" {utc(said_at):%Y-%m-%d %H:%M}" if _is_news(last, said_at) else ""

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day
-from langchain_tiered_memory.summaries.tree.sizing import HEADROOM
 from langchain_tiered_memory.summaries.writers.jobs import NOTES
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
-from langchain_tiered_memory.text.fencing import MAX_NAME_CHARS, neutralised_part, plain_label, plain_name
+from langchain_tiered_memory.text.fencing import MAX_NAME_CHARS, neutralised_part, plain_label
 from langchain_tiered_memory.text.truncation import GAP
 from langchain_tiered_memory.types.arguments import MOST_NOTE_CHARS
 
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
 
 WORDS_PER_TOKEN = 0.75
 """Of English prose and of notes."""
-_BESIDE_TOOL, _SAID_INSTEAD = ", beside `[tool]` where that stands,", " unless `[instead of ...]` says it"
-"""What other rules say of these marks."""
+_SAID_INSTEAD = " unless `[instead of ...]` says it"
+"""What another rule says of this mark."""
 _SEVERAL = (
-    "You condense parts of one conversation, each part by itself. Whoever goes on with it reads your summaries in the"
-    " place of the messages."
+    "You condense parts of one conversation, each by itself. Whoever goes on with it reads your summaries instead of"
+    " the messages."
 )
-_FORM = "\n- Write Markdown bullets; in a `plain` part nothing else, in any other under the headings of its kind, "
-_EMPTY_GOES = "without those that would be empty."
-_EMPTY_STAYS = 'all of them: where there is nothing to say, "None." stands under its heading.'
+_FORM = "\n- Write Markdown bullets; a part of a kind has its `##` headings, "
+_EMPTY_GOES = "no empty ones."
+_EMPTY_STAYS = 'all of them: "None." stands under one that would be empty.'
 
 
 @cache
@@ -52,12 +51,11 @@ def rules_for(jobs: Sequence[CondenseJob]) -> str:
         "- `[tool]`": not any(one.role in ("tool", "system") or TOOL_MARK in one.text for one in sources),
         "- `<kept>`": not any(job.kept for job in jobs),
         "- `[...]`": not any(GAP in one.text for one in sources),
+        "- `of`": not any(job.level > 1 for job in jobs),
     }
     rules = packaged_text("rules").splitlines()
     rules = [rule for rule in rules if not unused.get(rule[: rule.find("`", 3) + 1], False)]
     told = "\n".join(rules)
-    if unused["- `[tool]`"]:
-        told = told.replace(_BESIDE_TOOL, "")
     return told.replace(_SAID_INSTEAD, "") if unused["- `<kept>`"] else told
 
 
@@ -80,8 +78,7 @@ def instructions(jobs: Sequence[CondenseJob], *, alone: bool = False) -> str:
 def _headings(jobs: Sequence[CondenseJob]) -> str:
     strategies = dict.fromkeys(job.strategy for job in jobs if not is_plain(job) and job.strategy != NOTES)
     forms = "".join(
-        f"Headings of `{strategy}`: {', '.join(f'## {section.heading}' for section in FORMS[strategy])}.\n"
-        for strategy in strategies
+        f"`{strategy}`: {', '.join(section.heading for section in FORMS[strategy])}.\n" for strategy in strategies
     )
     return f"\n{forms}" if forms else ""
 
@@ -102,11 +99,6 @@ def default_instructions(strategy: str) -> str:
 def words_of(tokens: int) -> int:
     """A size as a model is told it: it counts words better than tokens."""
     return max(1, round(tokens * WORDS_PER_TOKEN))
-
-
-def limit_of(job: CondenseJob) -> int:
-    """The most tokens that a model is told: a little above its aim. What it writes beyond that is cut at the cap."""
-    return min(job.max_tokens, round(job.target_tokens * HEADROOM))
 
 
 def kept_block(jobs: Sequence[CondenseJob]) -> list[str]:
@@ -141,9 +133,6 @@ def remarks(job: CondenseJob) -> list[str]:
 
 
 def about(jobs: Sequence[CondenseJob]) -> list[str]:
-    """What is told of the session, in a line; none where there is nothing."""
+    """The title of the session, in a line; none where it has none."""
     title = next((job.title for job in jobs if job.title), None)
-    people = dict.fromkeys(plain_name(one) for job in jobs for one in job.participants)
-    said = [f"Title: {plain_label(title, max_chars=MAX_NAME_CHARS)}"] if title else []
-    said += [f"Participants: {', '.join(people)}"] if people else []
-    return [f"<session>{'; '.join(said)}</session>"] if said else []
+    return [f"<session>Title: {plain_label(title, max_chars=MAX_NAME_CHARS)}</session>"] if title else []

@@ -326,30 +326,6 @@ def test_a_number_that_names_two_as_near_names_none() -> None:
     assert ended(*two, by_model(9, "The ferry rota is done", instead_of=(4,))) == {}
 
 
-@pytest.mark.parametrize(
-    ("then", "more", "is_over"),
-    [
-        ("Ana's flat viewing: Monday 9:00", {}, True),
-        ("Ana's flat viewing is done", {"weight": 0.4, "value": ""}, True),
-        ("Ana's flat viewing: with Olga", {"value": "Olga"}, False),
-        ("Ana's flat deposit: Monday 9:00", {"subject": "ana flat deposit"}, False),
-        ("Ana's flat viewing: Monday 9:00", {"speaker": "quoted"}, False),
-        ("Ana's flat viewing: Monday 9:00", {"seq": 9}, False),
-    ],
-)
-def test_of_two_that_name_one_note_in_one_answer_the_later_takes_the_place_of_the_earlier(
-    then: str, more: dict[str, Any], *, is_over: bool
-) -> None:
-    old = by_model(4, "Ana's flat viewing: Saturday 10:00", subject="ana flat viewing", value="Saturday 10:00")
-    first = replace(old, id="first", seq=9, text="Ana's flat viewing: Sunday 11:00", value="Sunday 11:00")
-    first = replace(first, ends=(old.id[:8],))
-    second = replace(first, id="second", seq=12, text=then, value="Monday 9:00")
-    second = replace(second, **more)
-    found = superseded([old, first, second])
-    assert old.id in found
-    assert found.get("first") == ("second" if is_over else None)
-
-
 def test_nothing_earlier_than_itself_is_ended_by_an_earlier_statement() -> None:
     assert ended(by_model(9, TASK), by_model(4, "The ferry rota reached her", instead_of=(9,))) == {}
 

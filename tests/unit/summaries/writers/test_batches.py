@@ -108,7 +108,7 @@ def test_what_was_made_harmless_for_the_prompt_is_kept_as_it_was_said() -> None:
     asked = part(said, "And much more was said of it at length.")
     prompt = str(build_batch([asked])[1].text)
     assert "<session-id>" not in prompt
-    shown = prompt.split("\n")[-3].partition(">")[2]
+    shown = prompt.split("\n")[-2].partition(">")[2]
     for written in (said.replace("<summary 2>", "this"), shown):
         (made,) = answers(f"<summary 1>\n- {written}\n</summary>", asked)
         assert made.text.replace("this", "<summary 2>") == f"- {said}"
