@@ -114,19 +114,18 @@ def shortened(
     What an audit appended is left out: it is a list, for search and for the level above.
     """
     overview, told = read_told(text)
+    chars, has_overview = len(text), bool(overview)
     if in_order:
-        told = tuple(replace(one, label=f"{one.heading}: ") if one.is_to_do else one for one in _points(told))
+        overview, told = _with_points(overview, told, chars=round(share * chars))
     if not overview and not told:
         return _cut(text.strip(), max(1, round(share * len(text))))
-    chars = len(text)
-    order, alone = list(ranked(told)), in_order and len(told) == 1 and not overview
-    if in_order and order and len(overview) + len(told[order[0]].whole) > round(share * chars):
-        overview = ""
+    order = list(ranked(told))
     room = round(share * chars) - len(overview)
     chosen: set[int] = set()
     for place in order:
         size = len(told[place].whole)
         if not chosen and not overview:
+            alone = in_order and len(told) == 1 and not has_overview
             room = max(room, size if alone else min(size, round(_LONGEST_SHARE * chars)))
         elif not chosen:
             room = max(room, round(_LEAST_SHARE * chars))
@@ -141,6 +140,12 @@ def shortened(
             return _cut(best.whole, max(room, 1))
         return f"{overview}\n{best.bullet}{_cut(best.whole, max(room, 1))}"
     return "\n".join([*([overview] if overview else ()), *_joined([told[place] for place in sorted(chosen)])])
+
+
+def _with_points(overview: str, told: Sequence[Told], *, chars: int) -> tuple[str, tuple[Told, ...]]:
+    """The overview where the first point has room beside it, and the statements of each line as one."""
+    points = tuple(replace(one, label=f"{one.heading}: ") if one.is_to_do else one for one in _points(told))
+    return ("" if points and len(overview) + len(points[0].whole) > chars else overview), points
 
 
 def _points(told: Sequence[Told]) -> Iterator[Told]:

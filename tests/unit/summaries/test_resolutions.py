@@ -187,9 +187,10 @@ OPEN = "## Next steps\n- Ben sends the larch panels to Oslo.\nStill open: who pa
 
 
 def test_what_was_open_then_is_told_in_no_briefer_form_of_what_a_model_wrote() -> None:
-    text = f"## Overview\n- Ann and Ben planned the fair.\n## Themes\n{'- They talked for long.\n' * 9}{OPEN}"
-    written = summary(text, model="some-model", level=1)
-    for told in (short_of(written), headline_of(written, count_text=COUNT)):
+    overview, said = "## Overview\n- Ann and Ben planned the fair.\n## Themes\n", "They talked for long. "
+    long, short = f"{overview}- {said * 9}\n{OPEN}", "\n".join([overview, *[f"- {said}"] * 9, OPEN])
+    written = summary(long, model="some-model", level=1)
+    for told in (short_of(replace(written, text=short)), headline_of(written, count_text=COUNT)):
         assert "Ann and Ben planned the fair." in told
         assert "larch" not in told
         assert "who pays" not in told
