@@ -140,7 +140,8 @@ def listed_conversation(
 
 def _turn_said(row: Located, *, index: int, at: dt.datetime | None, sitting: int) -> Turn:
     message = _message(row)
-    turn_id = str(message.id or row.get("id") or f"m{index + 1}")
+    given = message.id or row.get("id")
+    turn_id = str(given or f"m{index + 1}")
     if message.id != turn_id:
         message = message.model_copy(update={"id": turn_id})
     return Turn(
@@ -154,6 +155,7 @@ def _turn_said(row: Located, *, index: int, at: dt.datetime | None, sitting: int
         kind=row.get("kind"),
         task=row.get("task"),
         pinned=bool(row.get("pinned")),
+        is_numbered=not given,
     )
 
 

@@ -155,8 +155,8 @@ def _attachment(one: Any, name: str, kind: str) -> str:  # noqa: ANN401 - JSON
 
 
 def _exported(document: Located, rows: list[dict[str, Any]], *, name: str, title: object) -> Conversation:
-    if not rows:
-        fail(document.place, "nothing is said in it")
+    if not rows:  # opened, and nothing said in it: a product keeps many of these
+        return Conversation(id=name, turns=(), sittings=(), title=str(title) if title else None)
     located = [Located(place=f"{document.place} {row['id']}", value=row) for row in rows]
     return listed_conversation(located, name=name, title=str(title) if title else None)
 

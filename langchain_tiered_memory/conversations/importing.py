@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable  # noqa: TC003 - read at the border, as are the next
+from collections.abc import Callable, Sequence  # noqa: TC003 - read at the border, as are the next
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.conversations.reading import open_conversations
-from langchain_tiered_memory.conversations.turns import Conversation, ImportReport, Refused
+from langchain_tiered_memory.conversations.turns import Conversation, ImportReport, Refused, Turn
 from langchain_tiered_memory.driver import off_loop_function
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - read at the border
+from langchain_tiered_memory.messages.codec import digest_of_payload, encode
+from langchain_tiered_memory.messages.ingest import redacted
 from langchain_tiered_memory.reports import Progress
+from langchain_tiered_memory.session import Session  # noqa: TC001 - as the memory
 from langchain_tiered_memory.types.arguments import FilePath, SessionId  # noqa: TC001
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry, utc
 
@@ -98,7 +101,8 @@ def add_conversation(
         session = memory.session(session_id, user=conversation.user, track=track, title=conversation.title)
         turns = list(run)
         for start in range(0, len(turns), BATCH):
-            batch = turns[start : start + BATCH]
+            given = turns[start : start + BATCH]
+            batch = _without_former(session, given)
             times = [turn.at for turn in batch if turn.at]
             at = times if len(times) == len(batch) else None
             session.add_messages([turn.message for turn in batch], at=at, kind=kind, task=task)
@@ -106,9 +110,38 @@ def add_conversation(
                 if turn.pinned:
                     with suppress(NotFoundError):  # it was forgotten here, and does not come back
                         session.pin(turn.id)
-            done += len(batch)
+            done += len(given)
             if progress is not None:
                 progress(Progress(step="messages", done=done, of=len(conversation.turns)))
+
+
+def _without_former(session: Session, turns: Sequence[Turn]) -> list[Turn]:
+    """The turns without those that say what their message said before it was edited: the file is older than the edit.
+
+    Raises:
+        InvalidInputError: where the file has no ids, and the session has another message under a number of its own.
+    """
+    store, ref = session.core.found()
+    if ref is None:
+        return list(turns)
+    redact = session.core.runtime.settings.redact
+    there = {entry.id: entry for entry in store.transcript.by_id(ref, [one.id for one in turns], track=session.track)}
+    taken: list[Turn] = []
+    for turn in turns:
+        known = there.get(turn.id)
+        digest = encode(redacted(turn.message, redact) if redact is not None else turn.message).digest
+        if known is not None and known.digest != digest:
+            former = store.transcript.revisions(ref, turn.id, track=session.track) if known.revision else []
+            if digest in map(digest_of_payload, former):
+                continue
+            if turn.is_numbered:
+                msg = (
+                    f"the messages of this file have no ids, and the session {session.session_id!r} has other words as "
+                    f"its {turn.id}: import the file into another session, or give its messages ids"
+                )
+                raise InvalidInputError(msg)
+        taken.append(turn)
+    return taken
 
 
 def export_line(session_id: str, entry: Entry, *, user: str | None = None) -> str:

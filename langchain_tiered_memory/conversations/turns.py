@@ -43,6 +43,8 @@ class Turn:
     kind: str | None = None
     task: str | None = None
     pinned: bool = False
+    is_numbered: bool = False
+    """Whether the file gave it no id: its id says its place there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
