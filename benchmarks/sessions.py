@@ -19,6 +19,8 @@ from langchain_tiered_memory.settings import Settings, TreeSettings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from langchain_core.embeddings import Embeddings
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -64,9 +66,9 @@ class Resident:
     peak_megabytes: float
 
 
-def open_memory(where: str) -> TieredMemory:
-    """Words only, no background thread: what is measured is the turn, and nothing beside it."""
-    return TieredMemory.open(where, embeddings=None, settings=Settings(tree=TreeSettings(background=False)))
+def open_memory(where: str, embeddings: Embeddings | None = None) -> TieredMemory:
+    """By words alone without an embedder, and no background thread: what is measured is the turn, nothing beside it."""
+    return TieredMemory.open(where, embeddings=embeddings, settings=Settings(tree=TreeSettings(background=False)))
 
 
 def alone(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

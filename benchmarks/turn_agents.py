@@ -2,7 +2,7 @@
 
 All agents are made by `create_agent`, play the same transcript to the same model, which costs nothing, and keep their
 state in the same saver. An agent without anything is the floor: what LangGraph itself takes for that list of messages.
-What this memory condenses between two requests, as its background would, is timed on its own.
+What this memory condenses and embeds between two requests, as its background would, is timed on its own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks.turn_lists import KEPT_TOKENS
 from benchmarks.turn_steps import BUDGET, Costs
 from langchain_tiered_memory import TieredMemoryMiddleware
 from langchain_tiered_memory.errors import TieredMemoryError
+from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings, find_minilm
 from langchain_tiered_memory.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -60,6 +61,16 @@ class Played:
         self.costs.processor += costs.processor
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How this memory is asked."""
+
+    name: str
+    recall: bool = True
+    embeddings: MiniLMEmbeddings | None = None
+    """Without it words alone are looked up."""
+
+
 def play_peers(messages: Sequence[BaseMessage], folder: Path) -> tuple[dict[str, Played], list[str]]:
     """The agents that keep their list in the state alone, and what was left out; deepagents writes into `folder`."""
     listed = {"nothing": [], "trim_messages": [_trimming()], "SummarizationMiddleware": [_summarising()]}
@@ -79,11 +90,14 @@ def play_memory(messages: Sequence[BaseMessage], databases: Mapping[str, Callabl
         databases: Names, each with what makes an empty database and gives its place.
     """
     found: dict[str, Played] = {}
+    minilm = MiniLMEmbeddings() if find_minilm() is not None else None
+    ways = [_Way("no question", recall=False), _Way("with a question")]
+    ways += [_Way("with a question and vectors", embeddings=minilm)] if minilm is not None else []
     for database, make in databases.items():
-        _played_remembering(messages[:_WARM_UP], make(), recall=True)  # the first requests pay for imports
-        for recall, asked in ((False, "no question"), (True, "with a question")):
-            found[f"this memory, {database}, {asked}"] = _played_remembering(messages, make(), recall=recall)
-            found[f"its session alone, {database}, {asked}"] = _played_session(messages, make(), recall=recall)
+        _played_remembering(messages[:_WARM_UP], make(), ways[-1])  # the first requests pay for imports
+        for way in ways:
+            found[f"this memory, {database}, {way.name}"] = _played_remembering(messages, make(), way)
+            found[f"its session alone, {database}, {way.name}"] = _played_session(messages, make(), way)
     return found
 
 
@@ -106,21 +120,21 @@ def _played(
     return played
 
 
-def _played_remembering(messages: Sequence[BaseMessage], where: str, *, recall: bool) -> Played:
-    with open_memory(where) as memory:
-        middleware: Any = TieredMemoryMiddleware(memory, max_tokens=BUDGET, recall=recall)
+def _played_remembering(messages: Sequence[BaseMessage], where: str, way: _Way) -> Played:
+    with open_memory(where, way.embeddings) as memory:
+        middleware: Any = TieredMemoryMiddleware(memory, max_tokens=BUDGET, recall=way.recall)
         return _played(messages, [middleware], memory.flush)
 
 
-def _played_session(messages: Sequence[BaseMessage], where: str, *, recall: bool) -> Played:
+def _played_session(messages: Sequence[BaseMessage], where: str, way: _Way) -> Played:
     """What arrived is added and a context is made, as a loop written by hand would; then the answer is added."""
     played = Played()
 
     def request() -> None:
         session.add_messages(arrived)
-        session.context(None if recall else "", max_tokens=BUDGET)
+        session.context(None if way.recall else "", max_tokens=BUDGET)
 
-    with open_memory(where) as memory:
+    with open_memory(where, way.embeddings) as memory:
         session = memory.session("run")
         arrived: list[BaseMessage] = []
         for arrived, answer in agent_turns(messages):  # noqa: B007 - `request` reads it

@@ -165,7 +165,7 @@ def _agent_grids(found: TurnCosts) -> list[Grid]:
             ),
         ),
         Grid(
-            title="condensing after a request, ms (in life in the background)",
+            title="condensing and embedding after a request, ms (in life in the background)",
             columns=("", *_COLUMNS),
             rows=tuple((name, *_cells(costs)) for name, costs in between.items()),
         ),

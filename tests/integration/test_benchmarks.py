@@ -243,7 +243,7 @@ def test_turns_and_agents_are_measured_on_postgresql_too(postgres: PostgresServe
     assert set(played) == {
         f"{what}, PostgreSQL, {asked}"
         for what in ("this memory", "its session alone")
-        for asked in ("no question", "with a question")
+        for asked in ("no question", "with a question", *(["with a question and vectors"] if find_minilm() else []))
     }
     assert all(one.costs.clock and not one.refused for one in played.values())
 
