@@ -102,7 +102,7 @@ def recall_budget_of(
         plan = ViewPlan(border=0, tail_from=0 if stored.tokens <= total else required.guard)
     if not (plan.tail_from or plan.masked or plan.left or required.has_other_tracks):
         return RecallBudget(share=0.0)
-    found = _found(runtime, ref, last, track, guard=required.guard)
+    found = _found(runtime, ref, last, required, track)
     said = _given(runtime, found, plan, last=last, total=total)
     runtime.view_cache.keep_recalled(ref.key, place, key, said)
     return replace(said, found=found)
@@ -114,7 +114,7 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     if last is None or said.share is None:
         return said
     total = inputs.budget.max_tokens
-    found = said.found or _found(runtime, ref, last, inputs.request.only_track, guard=inputs.required.guard)
+    found = said.found or _found(runtime, ref, last, inputs.required, inputs.request.only_track)
     given = _given(runtime, found, plan, last=last, total=total)
     if given.share is None or given.share <= said.share:
         return replace(said, found=found)
@@ -122,10 +122,15 @@ def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
     return replace(given, found=found, is_late=True)
 
 
-def _found(runtime: Runtime, ref: SessionRef, last: Entry, track: str | None, *, guard: int) -> Found:
-    """What is found for it; what an agent did since, and any view shows, tells nothing by its vectors."""
+def _found(runtime: Runtime, ref: SessionRef, last: Entry, required: RequiredMessages, track: str | None) -> Found:
+    """What is found for it; what an agent did since, and any view shows, is not waited for.
+
+    Messages of other tracks, where they may be found, are shown by none.
+    """
     filters = SearchFilters(tracks=(track,)) if track is not None else None
-    return find(runtime, ref, last.text, filters=filters, asked_at=last.seq, shown_from=max(guard, last.seq))
+    shows_all = track is not None or not required.has_other_tracks
+    shown_from = max(required.guard, last.seq) if shows_all else None
+    return find(runtime, ref, last.text, filters=filters, asked_at=last.seq, shown_from=shown_from)
 
 
 def _hidden_by(plan: ViewPlan, found: Found, last: Entry) -> Callable[[int], bool]:
