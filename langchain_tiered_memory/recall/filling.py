@@ -282,27 +282,30 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], first: Sequence[int],
                 score=one.score,
                 tokens=tokens,
                 sitting=found.sittings[one.sequence],
-                passages=_Passages(found, one, tokens=tokens, is_first=one.sequence in places),
+                passages=_Passages(found, one, tokens, one.sequence in places),
                 place=places.get(one.sequence),
             )
         )
     return offers
 
 
+@dataclass(slots=True)
 class _Passages:
     """What is offered of a long entry: made once, when it is asked for."""
 
-    def __init__(self, found: Found, one: RankedEntry, *, tokens: int, is_first: bool) -> None:
-        self._of = found, one, tokens, is_first
-        self._made: tuple[PassageOffer, ...] | None = None
+    found: Found
+    one: RankedEntry
+    tokens: int
+    is_first: bool
+    made: tuple[PassageOffer, ...] | None = None
 
     def __call__(self) -> tuple[PassageOffer, ...]:
-        if self._made is None:
-            self._made = _passages(*self._of)
-        return self._made
+        if self.made is None:
+            self.made = _passages(self.found, self.one, tokens=self.tokens, is_first=self.is_first)
+        return self.made
 
 
-def _passages(found: Found, one: RankedEntry, tokens: int, is_first: bool) -> tuple[PassageOffer, ...]:  # noqa: FBT001
+def _passages(found: Found, one: RankedEntry, *, tokens: int, is_first: bool) -> tuple[PassageOffer, ...]:
     entry, passages = found.entries[one.sequence], found.passages[one.sequence]
     per_character = 1.2 * tokens / max(len(entry.text), 1)
     told = [nats_of(found, terms) for terms in told_by(found, one.sequence)] if is_first else [0.0] * len(passages)

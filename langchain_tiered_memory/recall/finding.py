@@ -55,7 +55,7 @@ class Found:
     ranked: tuple[RankedEntry, ...]
     entries: Mapping[int, Entry]
     """Those that were read whole."""
-    passages: Mapping[int, tuple[Passage, ...]]
+    passages: Mapping[int, Sequence[Passage]]
     sittings: Mapping[int, int]
     hits: frozenset[int]
     """`seq`s that an index named; the others only stand beside one."""
@@ -147,7 +147,7 @@ def find(
     return Found(
         ranked=tuple(ranked),
         entries=entries,
-        passages={seq: tuple(found) for seq, found in passages.items()},
+        passages=passages,
         sittings=sittings,
         hits=frozenset(hits),
         stretches=question.stretches,

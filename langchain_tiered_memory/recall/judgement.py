@@ -107,7 +107,8 @@ def judge(found: Found, is_hidden: Callable[[int], bool]) -> Judged:
         else:
             shown.append(one)
     hidden = tuple(once.values())
-    new = [_with_its_head(found, one) for one in hidden if one.adds]
+    parts = [one.terms | one.pairs for one in found.stretches]
+    new = [_with_its_head(found, one, parts) for one in hidden if one.adds]
     said = [row for row, one in enumerate(found.stretches) if not _greets(one)]
     # Beside other things that are said, what does not ask is answered only where all the less is shared by chance.
     beside = [row for row, one in enumerate(found.stretches) if not one.asks and len(said) != 1]
@@ -155,13 +156,12 @@ def _answers(found: Found, new: Sequence[RankedEntry], *, beside: Sequence[int])
     return rows
 
 
-def _with_its_head(found: Found, one: RankedEntry) -> RankedEntry:
-    """An entry of which each passage shares what the first line does."""
+def _with_its_head(found: Found, one: RankedEntry, parts: Sequence[frozenset[str]]) -> RankedEntry:
+    """An entry of which each passage shares what the first line does; `parts` are the terms and pairs of stretches."""
     if not any(one.shared):
         return one
     told = told_by(found, one.sequence)
-    stretches = [stretch.terms | stretch.pairs for stretch in found.stretches]
-    return one._replace(shared=tuple(max(nats_of(found, terms & each) for each in told) for terms in stretches))
+    return one._replace(shared=tuple(max(nats_of(found, terms & each) for each in told) for terms in parts))
 
 
 def _shared_by_chance(found: Found) -> list[float]:

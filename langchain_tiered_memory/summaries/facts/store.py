@@ -41,6 +41,7 @@ cost from growing with the session; what it passes over is found by recall."""
 _SUCCESSORS = 2
 """How often a value is followed to the one in its place: a correction, and the correction of that."""
 _BY_WORTH = tuple(table.c[name].desc() for name in ("weight", "mentions", "seq", "id"))
+_REPLACED = (table.c.superseded_by, table.c.seq, table.c.value)
 _UNREAD = (
     select(summaries)
     .where(summaries.c.session_key == bindparam("session"), UNREAD, summaries.c.state.in_(FINISHED))
@@ -215,8 +216,8 @@ class FactStore(Room):
         with self.database.read() as connection:
             for part in chunks(sorted(seqs)):
                 mine = and_(table.c.session_key == ref.key, table.c.seq.in_(part), table.c.status == "superseded")
-                for old in readable(connection, connection.execute(select(table).where(mine)).mappings(), rows.fact_of):
-                    waiting.setdefault(str(old.superseded_by), set()).add((old.seq, old.value))
+                for successor, seq, value in connection.execute(select(*_REPLACED).where(mine)).all():
+                    waiting.setdefault(str(successor), set()).add((seq, value))
             for _ in range(_SUCCESSORS):
                 later = rows.facts_with(connection, ref.key, sorted(waiting)) if waiting else []
                 following: dict[str, set[tuple[int, str]]] = {}
