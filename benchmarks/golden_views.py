@@ -2,6 +2,7 @@
 
 Conversations and agents' transcripts are played message by message; at some places a context is made within each budget
 under each of the named settings, and its bytes and its account (sections, tokens, caps, what is left out) become a row.
+With `--questions` another is made there, for what the user asked or said half-way to it.
 
     python -m benchmarks.golden_views --keep golden.json --conversations DIR --transcripts DIR   # before
     python -m benchmarks.golden_views --against golden.json                                      # after: the same runs
@@ -60,11 +61,13 @@ class Golden:
     """A digest of the roles, texts and calls."""
     account: str
     """A digest of the sections."""
+    asks: bool = False
+    """Whether a question was asked."""
 
     @property
     def key(self) -> str:
         """Which context it is."""
-        return f"{self.run} {self.setting} {self.budget} {self.place}"
+        return f"{self.run} {self.setting} {self.budget} {self.place}{' asked' if self.asks else ''}"
 
     def differences(self, other: Golden) -> str:
         """What differs, in words."""
@@ -90,7 +93,9 @@ def runs(conversations: Path | None, transcripts: Path | None, *, most: int) -> 
         yield read.name, list(zip(read.messages, read.times, strict=True))[:most]
 
 
-def played(name: str, said: Said, *, setting: SettingsName, budgets: Sequence[int], places: int) -> Iterator[Golden]:
+def played(
+    name: str, said: Said, *, setting: SettingsName, budgets: Sequence[int], places: int, questions: bool
+) -> Iterator[Golden]:
     """One run under one of the named settings: contexts at `places` places, in all budgets."""
     asked_at = {(place + 1) * len(said) // places for place in range(places)}
     settings = Settings.named(setting)
@@ -112,9 +117,13 @@ def played(name: str, said: Said, *, setting: SettingsName, budgets: Sequence[in
                 if number in asked_at:
                     shown = session.context(max_tokens=budget)
                     yield _golden(shown, run=name, setting=setting, budget=budget, place=number)
+                    users = [str(one.text) for one, _ in said[:number] if one.type == "human"] if questions else []
+                    if users:
+                        asked = session.context(users[len(users) // 2], max_tokens=budget)
+                        yield _golden(asked, run=name, setting=setting, budget=budget, place=number, asks=True)
 
 
-def _golden(shown: Context, *, run: str, setting: str, budget: int, place: int) -> Golden:
+def _golden(shown: Context, *, run: str, setting: str, budget: int, place: int, asks: bool = False) -> Golden:
     said = [[one.type, one.content, getattr(one, "tool_calls", None)] for one in shown.messages]
     account = [[section.name, section.tokens, section.cap, *section.entry_ids, "|", *section.passage_ids, "|",
                 len(section.left_out)] for section in shown.sections]  # fmt: skip
@@ -126,6 +135,7 @@ def _golden(shown: Context, *, run: str, setting: str, budget: int, place: int) 
         tokens=shown.tokens,
         messages=_digest(said),
         account=_digest(account),
+        asks=asks,
     )
 
 
@@ -144,6 +154,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     parser.add_argument("--budgets", type=numbers, default=list(BUDGETS))
     parser.add_argument("--places", type=int, default=4, help="contexts of a run")
     parser.add_argument("--messages", type=int, default=400, help="of a run at most")
+    parser.add_argument("--questions", action="store_true", help="make a context with a question at each place too")
     asked = parser.parse_args(arguments_given)
     kept = json.loads(asked.against.read_text(encoding="utf-8")) if asked.against else None
     options = kept["options"] if kept else {
@@ -153,13 +164,21 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
         "budgets": list(asked.budgets),
         "places": asked.places,
         "messages": asked.messages,
+        "questions": asked.questions,
     }  # fmt: skip
     folders = [Path(options[name]) if options[name] else None for name in ("conversations", "transcripts")]
     made = [
         golden
         for name, said in runs(*folders, most=options["messages"])
         for setting in options["settings"]
-        for golden in played(name, said, setting=setting, budgets=options["budgets"], places=options["places"])
+        for golden in played(
+            name,
+            said,
+            setting=setting,
+            budgets=options["budgets"],
+            places=options["places"],
+            questions=options.get("questions", False),
+        )
     ]
     if asked.keep:
         asked.keep.write_text(json.dumps({"options": options, "contexts": [asdict(one) for one in made]}))

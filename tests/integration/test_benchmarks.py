@@ -210,9 +210,9 @@ def test_summaries_under_the_number_of_another_part_are_noticed(run: Run) -> Non
 
 def test_a_context_that_differs_from_the_one_that_was_kept_is_named(run: Run, tmp_path: Path) -> None:
     kept = tmp_path / "golden.json"
-    few = ("--settings", "economy", "--budgets", "600", "--messages", "60", "--places", "2")
+    few = ("--settings", "economy", "--budgets", "600", "--messages", "60", "--places", "2", "--questions")
     found, _ = run(golden_views.main, *few, "--keep", str(kept))
-    assert found["figures"] == {"contexts": 4, "differ": 0}
+    assert found["figures"] == {"contexts": 8, "differ": 0}
     found, _ = run(golden_views.main, "--against", str(kept))
     assert [target["met"] for target in found["targets"]] == [True]
     golden = json.loads(kept.read_text(encoding="utf-8"))
@@ -221,8 +221,8 @@ def test_a_context_that_differs_from_the_one_that_was_kept_is_named(run: Run, tm
     kept.write_text(json.dumps(golden), encoding="utf-8")
     found, printed = run(golden_views.main, "--against", str(kept))
     assert [target["met"] for target in found["targets"]] == [False]
-    assert found["figures"] == {"contexts": 4, "differ": 2}
-    assert "made-up talk economy 600 60" in printed
+    assert found["figures"] == {"contexts": 8, "differ": 2}
+    assert "made-up talk economy 600 30 asked" in printed
 
 
 def test_direct_asks_for_each_fact_in_each_form_within_each_budget(run: Run) -> None:
