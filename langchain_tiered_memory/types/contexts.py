@@ -107,7 +107,7 @@ ModeName: TypeAlias = Literal["recall", "minimal", "asked", "files", "loop", "qu
 Share: TypeAlias = Literal["the budget", "the rest", "the view"]
 """What a share refers to: the whole budget, what system prompt and tools leave, or what recall leaves of that."""
 
-_MARGIN_TOKENS = 8
+MARGIN_TOKENS = 8
 """Tokens kept free for a message's framing and for rounding."""
 
 
@@ -220,7 +220,7 @@ class ViewPolicy:
     @property
     def is_full(self) -> bool:
         """Whether system prompt and tools leave no room for a message."""
-        return self.fixed > self.total - _MARGIN_TOKENS
+        return self.fixed > self.total - MARGIN_TOKENS
 
     @property
     def figures(self) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from langchain_tiered_memory.context.view.rendered_view import render_view
 from langchain_tiered_memory.errors import CheckpointError, ContextOverflowError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.groups import as_groups
+from langchain_tiered_memory.models.message_counting import CALL_TOKENS
 from langchain_tiered_memory.runs.checkpoints import last_sound
 from langchain_tiered_memory.sql.schema import digest_of
 from langchain_tiered_memory.text.truncation import water_level, whole_again
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 _CUTS = 4
 """Times that required messages are cut beside the same head, each with the last one's excess taken off the room."""
-_LEAST_CALL_TOKENS = 8
-"""A call takes more, and so do its result and any message: bounds how many there can be room for."""
 _READ_ENTRIES = 200
 """Newest messages among which a minimal view looks for what is essential."""
 
@@ -241,7 +240,7 @@ def _with_folded(inputs: Inputs, head: Entry, pieces: Sequence[Piece], *, room: 
 
 
 def _newest(inputs: Inputs) -> list[Entry]:
-    found = inputs.entries(limit=max(_READ_ENTRIES, inputs.room // _LEAST_CALL_TOKENS))
+    found = inputs.entries(limit=max(_READ_ENTRIES, inputs.room // CALL_TOKENS))
     numbers = {entry.seq for entry in found}
     heads = {entry.group for entry in found[-1:]} - numbers
     before = inputs.runtime.store.transcript.by_seq(inputs.ref, sorted(heads))

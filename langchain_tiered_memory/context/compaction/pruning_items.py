@@ -37,7 +37,8 @@ RECENT_GROUPS = 10
 _COMMON_SHARE = 0.2
 """A name that more of the groups mention tells nothing about any of them."""
 _COMMON_LEAST = 10
-_MIN_NAME_CHARS = 4
+LEAST_NAME_CHARS = 4
+"""A name that is shorter stands in a text by chance."""
 _MIN_REPEATED_TOKENS = 12
 
 
@@ -137,7 +138,7 @@ def _says_error(group: Group) -> bool:
 
 def _names(group: Group, paths: frozenset[str]) -> frozenset[str]:
     found = frozenset[str]().union(*(identifiers(entry.text[:READ_CHARS]) for entry in group.entries))
-    long = (name for name in found if len(name) >= _MIN_NAME_CHARS and not name.replace(".", "").isdigit())
+    long = (name for name in found if len(name) >= LEAST_NAME_CHARS and not name.replace(".", "").isdigit())
     return frozenset(long) | frozenset(path.casefold() for path in paths)
 
 

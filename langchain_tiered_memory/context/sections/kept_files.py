@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.compaction.pruning_items import LEAST_NAME_CHARS
 from langchain_tiered_memory.errors import DamagedFileError
 from langchain_tiered_memory.text.fencing import plain_label
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 _HEADING = "Files opened before that have not changed since, last opened first:"
 _LISTED = 20
 """Files that are looked at: what hot holds."""
-_LEAST_NAME_CHARS = 4
-"""A name shorter than this stands in questions by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def _line(file: KeptFile) -> str:
 
 def _is_named(file: KeptFile, query: str) -> bool:
     name = posixpath.basename(file.path.replace("\\", "/"))
-    return len(name) >= _LEAST_NAME_CHARS and name in query
+    return len(name) >= LEAST_NAME_CHARS and name in query
 
 
 def _quoted(file: KeptFile, question: SectionQuestion) -> str:

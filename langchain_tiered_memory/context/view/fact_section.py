@@ -16,6 +16,7 @@ from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.rendering import day, facts_block, item_text
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
+from langchain_tiered_memory.types.contexts import MARGIN_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -27,14 +28,12 @@ if TYPE_CHECKING:
 _CANDIDATES_EACH = 6
 """Facts that are looked at for each that may find room, the weightiest: so many that rarity decides among them, and no
 more, however long the session is."""
-_TOKENS_EACH, _SHORT_TOKENS = 12, 8
-"""Of a fact as it is listed, about, and of a short one: of those that are alike more are looked at than fit."""
+_TOKENS_EACH = 12
+"""Of a fact as it is listed, about."""
 _CONTESTED = 1.5
 """Of the room, for a first choice: what does not stand by itself takes more words, or is not listed."""
 CORRECTED = 200
 """Former values that are looked for in the prose, the weightiest."""
-_FRAMING_TOKENS = 8
-"""Of the message that they stand in."""
 _MORE, _FINDS = "[more that must last has no room here]", "[more that must last has no room here; `recall` finds it]"
 """Said of what a model marked: whoever reads the list would take it for whole. The other to who has that tool."""
 
@@ -67,7 +66,7 @@ def facts_of_view(
         return ""
     share = NUMBERS.facts_of_source_share
     said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border, enough=math.ceil(most / share))
-    frame = count(facts_block("", up_to=border)) + _FRAMING_TOKENS
+    frame = count(facts_block("", up_to=border)) + MARGIN_TOKENS
     most = min(most, round(share * said)) - frame
     left = min(max(room - frame, 0), most)
     if most < LEAST_TOKENS:
@@ -81,7 +80,7 @@ def facts_of_view(
         track=inputs.request.only_track,
         without=inputs.off,
         limit=_CANDIDATES_EACH * (most // _TOKENS_EACH + 1),
-        alike=most // _SHORT_TOKENS + 1,
+        alike=most // _TOKENS_EACH + 1,
         first=corrections,
     )
     more = _FINDS if inputs.searches else _MORE

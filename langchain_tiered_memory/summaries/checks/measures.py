@@ -15,6 +15,7 @@ from langchain_tiered_memory.extensions import Verdict
 from langchain_tiered_memory.summaries.checks.soundness import soundness
 from langchain_tiered_memory.summaries.marks import without_instead
 from langchain_tiered_memory.summaries.tree.sizing import most_tokens
+from langchain_tiered_memory.summaries.writers.ranking import IDENTIFIER_WEIGHT
 from langchain_tiered_memory.text.identifiers import folded, identifiers, kept_share, states
 from langchain_tiered_memory.text.readings import MEASURED_CHARS
 from langchain_tiered_memory.text.terms import analyse, rarity
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.extensions import CondensationValidator
     from langchain_tiered_memory.settings import ValidationSettings
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
-
-IDENTIFIER_WEIGHT = 3.0
-"""What an identifier, figure or name weighs, in words of the same rarity: as the extractive condenser weighs them."""
 
 
 def measures_of(job: CondenseJob, text: str, wanted: Collection[str]) -> dict[str, float]:

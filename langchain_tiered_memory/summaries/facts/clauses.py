@@ -150,7 +150,8 @@ def _without_lead(said: str) -> str:
 BRIEF_CHARS = 600
 """Of an assistant's message: a longer one advises at length, and mentions much that nobody settled."""
 _MIN_GOAL_WORDS = 5
-_MIN_WORDS = 3
+LEAST_WORDS = 3
+"""Of a statement: fewer name something, and say nothing of it."""
 _ANSWER_WORDS = 5
 _POINTS_BACK = re.compile(r"(?:it|that|they|this one)(?:['\u2019]\w+)?\b", re.IGNORECASE)
 _ANSWERS = PARTICULAR | {"full name", "decision"}
@@ -306,7 +307,7 @@ def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) 
     ):
         told = statement(f"the {about}: {clause}", entry)
         return replace(told, text=clause, span=(0, len(clause)))
-    brief = clause.isascii() and words < _MIN_WORDS
+    brief = clause.isascii() and words < LEAST_WORDS
     return None if brief and "introduces" not in stated.signs else stated
 
 

@@ -20,8 +20,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.message_text import is_loaded
+from langchain_tiered_memory.summaries.critical_groups import MAX_SENTENCE_CHARS
 from langchain_tiered_memory.summaries.facts.clauses import (
     BRIEF_CHARS,
+    LEAST_WORDS,
     Clause,
     is_ask,
     named_in,
@@ -51,7 +53,6 @@ READER_VERSION = 15
 MAX_FACTS_PER_ENTRY = 6
 """Of one message, the weightiest: a pasted log must not crowd out the conversation."""
 
-_MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
 CORRECTION = "correction"
 """The kind of a message by which a person corrects a fact."""
 CORRECTS = "tiered_memory_corrects"
@@ -84,7 +85,6 @@ _MARKED = re.compile(
     r"\"[^\"\n]{3,2000}\"|\u201c[^\u201c\u201d\n]{3,2000}\u201d|\u201e[^\u201e\u201c\u201d\n]{3,2000}[\u201c\u201d]"
     r"|\u00ab[^\u00ab\u00bb\n]{3,2000}\u00bb|\u300c[^\u300c\u300d\n]{3,2000}\u300d"
 )
-_SENTENCE_WORDS = 3
 _LETTER_LINES = 3
 _FRAME_WORDS = 5
 """Of a salutation ("Dear Mrs. Ann Miller,") or the name below a letter."""
@@ -140,7 +140,7 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
     about, asks, announced = asked, False, ""
     said = ((piece, quoted) for part, quoted in parts_of_message(entry, text) for piece in pieces(part))
     for piece, quoted in said:
-        if piece.kind not in ("sentence", "item") or len(piece.text) > _MAX_LINE_CHARS:
+        if piece.kind not in ("sentence", "item") or len(piece.text) > MAX_SENTENCE_CHARS:
             continue
         if (advises and not _is_told(piece)) or (quoted and not _IN_WORDS.search(piece.text)):
             continue
@@ -228,7 +228,7 @@ def without_quotations(lines: Sequence[str]) -> str:
         said, before = match[0][1:-1].strip(), text[start : match.start()].rstrip(" \t")
         opens = not before or before.endswith((":", "\uff1a", "\n"))
         stands_alone = opens or (said.endswith(_SENTENCE_ENDS) and not _is_title(said))
-        if stands_alone and (said.count(" ") + 1 >= _SENTENCE_WORDS or not said.isascii()):
+        if stands_alone and (said.count(" ") + 1 >= LEAST_WORDS or not said.isascii()):
             kept.append(text[start : match.start()])
             start = match.end()
     return "\n".join((*kept, text[start:])) if kept else text

@@ -38,7 +38,6 @@ _SELDOM = 3
 ROUTINE = 4
 """Times that an order is given, each time of something else, from which it is how somebody works and no fact."""
 _PAIR = 2
-_KEYS = 3
 _DAY_TOKENS = 6
 """Of a line with a date, about: the first fact of a day takes it along."""
 _OF_A_NOTE = 0.5
@@ -107,7 +106,7 @@ def chosen_facts(
         most = max(room, lasting_room) if waiting[place].weight >= LASTING else room
         if place in chosen or spent + cost > most or any(later not in chosen for later in after.get(place, ())):
             continue
-        rarest = sorted(terms[place], key=lambda term: (seen[term], term))[:_KEYS]
+        rarest = sorted(terms[place], key=lambda term: (seen[term], term))[:RAREST_TERMS]
         near = {other for term in rarest for other in sharing.get(term, ())}
         value = waiting[place].value
         if any(value == waiting[other].value and are_alike(terms[place], terms[other]) for other in near):

@@ -29,7 +29,7 @@ from langchain_tiered_memory.models.chat_models import LIFETIME_SECONDS, cached_
 from langchain_tiered_memory.summaries.tree.reviews import join_notes, review_of
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, kept_before, put_off, read_work
-from langchain_tiered_memory.summaries.writers.behind import Standing
+from langchain_tiered_memory.summaries.writers.behind import PART_TOKENS, Standing
 from langchain_tiered_memory.summaries.writers.jobs import with_spent
 from langchain_tiered_memory.types.drafts import SummaryPlan
 from langchain_tiered_memory.types.records import Spent
@@ -261,11 +261,6 @@ MOST = 12
 """Summaries of the lowest level in one call, at most: models lose parts of longer answers."""
 _FRAMING_TOKENS, _PART_TOKENS, _INSTRUCTION_TOKENS = 8, 40, 700
 """Around a message, a part and a prompt, generously."""
-_PART_ANSWER_TOKENS = 12
-"""Around a part of an answer."""
-_WITH_ABOVE = 1.4
-"""Of what a part of level 1 takes of an answer, what it takes with its share of the higher levels: 5 sources of 1,000
-tokens have one of 1,500 above them, 15 another of 400."""
 
 
 def _committed(runtime: Runtime, ref: SessionRef, leased: Sequence[Summary], *, later: bool | None) -> Flow[int]:
@@ -396,12 +391,12 @@ def _side_by_side(runtime: Runtime, ref: SessionRef, first: Summary, *, now: flo
     chosen = [first]
     room -= _size(runtime, first)
     answer = runtime.condenser.answer_room() or math.inf
-    answer -= _WITH_ABOVE * _answer_size(runtime, first)
+    answer -= _answer_size(runtime, first)
     for one in (*wanted, *others):
         if one.id == first.id:
             continue
         room -= _size(runtime, one)
-        answer -= _WITH_ABOVE * _answer_size(runtime, one)
+        answer -= _answer_size(runtime, one)
         enough = len(chosen) >= (MOST if one in wanted else FILL)
         if enough or min(room, answer) < 0 or one.stale:
             break
@@ -412,7 +407,7 @@ def _side_by_side(runtime: Runtime, ref: SessionRef, first: Summary, *, now: flo
 def _answer_size(runtime: Runtime, summary: Summary, *, source_tokens: int | None = None) -> int:
     """Tokens that a part may take of the answer."""
     tokens = summary.source_tokens if source_tokens is None else source_tokens
-    return target_and_cap(runtime.settings.tree.level(summary.level), tokens).max_tokens + _PART_ANSWER_TOKENS
+    return target_and_cap(runtime.settings.tree.level(summary.level), tokens).max_tokens + PART_TOKENS
 
 
 def _answer_room(runtime: Runtime, chosen: Sequence[Summary]) -> float:

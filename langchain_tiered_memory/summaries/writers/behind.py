@@ -125,7 +125,7 @@ _FILLED = 0.95
 """Of the window, that request, message and answer may fill: most of it the provider has counted itself."""
 _WORTH = 0.9
 """Of what the usual call would be billed: what fails is paid for twice."""
-_PART_TOKENS = 12
+PART_TOKENS = 12
 """Around a part of an answer."""
 _PASSED_OVER = 4
 """Calls that go the usual way after one that failed; twice as many after each further one in a row."""
@@ -189,7 +189,7 @@ class BehindRequests:
         if message is None:
             return None
         added = self._calls.count([message])
-        answer = sum(part.job.max_tokens + _PART_TOKENS for part in parts)
+        answer = sum(part.job.max_tokens + PART_TOKENS for part in parts)
         window, limit = self._calls.as_bound(request.model).window(), answer_limit(request.model)
         if request.tokens + added + answer > _FILLED * window or (limit is not None and answer > limit):
             return None

@@ -126,9 +126,9 @@ _MAX_STATEMENTS = 2000  # of one message that are weighed: a pasted file of mega
 _MAX_CUE_CHARS = 2000
 _FEW_STATEMENTS = 6
 """A message of no more is told at its worth; of a longer one each is one of many, and worth less."""
-_TOOL_WEIGHT, _CODE_WEIGHT, _FIRST_WEIGHT, _FAILURE_WEIGHT = 0.5, 0.5, 1.1, 1.2
+_UNSPOKEN_WEIGHT = 0.5  # of what a tool printed, of code, and of a system prompt: nobody said it
+_FIRST_WEIGHT, _FAILURE_WEIGHT = 1.1, 1.2
 _CALL_WEIGHT = 0.8
-_SYSTEM_WEIGHT = 0.5  # every request sends it again
 _ASKING_WEIGHT = 1.25  # of what the person says whom an assistant helps
 _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on must know it
 _WANTED_WEIGHT, _ANSWERED_WEIGHT = 1.2, 1.5  # of a summary's statements
@@ -281,8 +281,8 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
     text, calls, written = split_calls(source.text) if source.role == "assistant" else (source.text, [], [])
     is_tool = source.role == "tool"
     said = [Statement(line) for line in shown_lines(text)] if is_tool else statements(without_fields(text))
-    of_role = {"system": _SYSTEM_WEIGHT, "tool": _TOOL_WEIGHT}.get(source.role, 1.0)
-    code = Unit("", "technical", index, 0.0, speaker=speaker, weight=_CODE_WEIGHT * of_role)
+    of_role = _UNSPOKEN_WEIGHT if source.role in ("system", "tool") else 1.0
+    code = Unit("", "technical", index, 0.0, speaker=speaker, weight=_UNSPOKEN_WEIGHT * of_role)
     at_length = math.sqrt(min(1.0, _FEW_STATEMENTS / max(1, len(said))))
     for place, one in enumerate(said[:_MAX_STATEMENTS]):
         if one.is_code:

@@ -22,6 +22,7 @@ from langchain_tiered_memory.summaries.checks.answers import FAULTS
 from langchain_tiered_memory.summaries.checks.measures import BuiltInValidator
 from langchain_tiered_memory.summaries.checks.trust import labelled
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked, without_marked
+from langchain_tiered_memory.summaries.facts.clauses import LEAST_WORDS
 from langchain_tiered_memory.summaries.facts.related import may_replace
 from langchain_tiered_memory.summaries.facts.written import has_statements
 from langchain_tiered_memory.summaries.marks import (
@@ -194,7 +195,7 @@ _AUDIT_SHARE = 0.25
 """Of a summary's size, what the audit may append where its text leaves room."""
 _MOST = 12
 _BEGINNING_CHARS = 40  # of a statement, by which it is found where it was said
-_LEAST_WORDS, _LEAST_LETTERS = 3, 0.6
+_LEAST_LETTERS = 0.6
 """Of a statement: below that it is a row of figures, a place in a file, a line of code."""
 _UNSPACED_LETTERS = 8
 """Of a statement in a script without blanks."""
@@ -280,7 +281,7 @@ def _is_understood(unit: Unit) -> bool:
         return False
     said = "".join(unit.text.split())
     letters = sum(map(str.isalpha, said))
-    spaced = sum(any(map(str.isalpha, word)) for word in unit.text.split()) >= _LEAST_WORDS
+    spaced = sum(any(map(str.isalpha, word)) for word in unit.text.split()) >= LEAST_WORDS
     unspaced = not said.isascii() and letters >= _UNSPACED_LETTERS
     return letters >= _LEAST_LETTERS * len(said) and (spaced or unspaced)
 

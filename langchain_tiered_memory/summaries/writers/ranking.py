@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.sections import ItemKind
 
 _WORD = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{2}|[^\\W_][\\w'\u2019-]*")
-_IDENTIFIER_WEIGHT = 3.0
+IDENTIFIER_WEIGHT = 3.0
+"""What an identifier, figure or name weighs, in words of the same rarity."""
 _TOLD_AGAIN = 0.2  # what a term is worth that a chosen sentence states already
 _LINE_TOKENS = 6  # what a sentence costs beside its own words: bullet, speaker
 _FULL_WORD_CHARS = 7  # short words tell less, in every language that spaces its words
@@ -202,7 +203,7 @@ def _weighed(units: Sequence[Unit], dull: frozenset[str]) -> list[dict[str, floa
     weighed = []
     for found, names in zip(words, named, strict=True):
         terms = {word: rare[word] * min(1.0, _letters(word) / _FULL_WORD_CHARS) for word in found if len(word) > 1}
-        terms.update((f"={name}", _IDENTIFIER_WEIGHT * (0.5 + 0.5 * rare[name])) for name in names)
+        terms.update((f"={name}", IDENTIFIER_WEIGHT * (0.5 + 0.5 * rare[name])) for name in names)
         weighed.append(terms)
     return weighed
 
