@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import Appended, Follows, Incoming
-    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.records import Entry, SessionRef
 
 
 When = dt.datetime | float
@@ -193,6 +193,32 @@ def asked_anew(
         return list(messages)
     anew = {one: asked_behind(one, since.id) for one, seq in there.items() if seq < since.seq}
     return [one.model_copy(update={"id": anew[one.id]}) if one.id in anew else one for one in messages]
+
+
+def said_beside(
+    runtime: Runtime, ref: SessionRef | None, track: str, messages: Sequence[BaseMessage]
+) -> dict[str, int]:
+    """What other turns said since the current one of a list began: ids and numbers.
+
+    A request that shows them would end with another question than its own, or with another answer.
+    """
+    turn = messages[just_said(messages) :]
+    if ref is None or not turn:
+        return {}
+    transcript, first, own = runtime.store.transcript, str(turn[0].id), {str(one.id) for one in messages}
+    newest = transcript.entries(ref, track=track, newest_first=True, limit=len(turn) + 1)
+    if not any(entry.id == first for entry in newest):
+        began = transcript.by_id(ref, [first], track=track)
+        newest = transcript.entries(ref, track=track, newest_first=True, after=began[0].seq) if began else []
+    beside = [entry for entry in takewhile(lambda entry: entry.id != first, newest) if entry.id not in own]
+    if not all(role_of(one) == "user" for one in turn) and not any(_is_a_turns(entry) for entry in beside):
+        return {}
+    return {entry.id: entry.seq for entry in beside}
+
+
+def _is_a_turns(entry: Entry) -> bool:
+    """Whether a turn begins or ends with an entry. Its work may be that of a list from which somebody removed it."""
+    return entry.role == "user" or (entry.role == "assistant" and not entry.calls)
 
 
 def as_turn(

@@ -6,8 +6,16 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangGraph reads the annotation
+from langgraph.graph import MessagesState, StateGraph
 
-from tests.agent_builders import THREAD, built, open_memory, openai_model
+from langchain_tiered_memory.integrations.legacy.runnable_history import with_tiered_history
+from langchain_tiered_memory.integrations.nodes import context_node, model_input, remember_node
+from langchain_tiered_memory.integrations.state import TieredState
+from tests.agent_builders import THREAD, ToolModel, built, open_memory, openai_model
+from tests.call_styles import CALL_STYLES, CallStyle
+from tests.graph_builders import chat_graph, thread
 from tests.openai_server import OpenAIServer, Silence, calls
 
 if TYPE_CHECKING:
@@ -52,6 +60,54 @@ async def test_one_thread_used_twice_at_once_loses_nothing_that_was_said() -> No
         assert {one.status for one in server.requests} == {200}
         said = [str(one.text) for one in await memory.session("alice").amessages()]
         assert all(f"Turn {turn}, window {number}." in said for turn in range(3) for number in range(3))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("kind", ["agent", "nodes", "chain"])
+def test_turns_side_by_side_in_one_session_are_asked_their_own_questions(kind: str, call_style: CallStyle) -> None:
+    model = ToolModel(answers=lambda shown: f"To {shown[-1].text}")
+    asked = [f"Question {number}" for number in range(8)]
+    with open_memory() as memory:
+        if kind == "chain":
+            chat: Any = with_tiered_history(model, memory)
+            config: Any = {"configurable": {"session_id": "t"}}
+        else:
+            agent = {"checkpointer": None}
+            chat = (
+                chat_graph(memory, model).compile() if kind == "nodes" else built(memory, model, tools=(), agent=agent)
+            )
+            config = thread()
+        given: list[Any] = [text if kind == "chain" else {"messages": [HumanMessage(text)]} for text in asked]
+        done = chat.batch(given, config) if call_style == "sync" else asyncio.run(chat.abatch(given, config))
+        answers = [one.text if kind == "chain" else one["messages"][-1].text for one in done]
+        assert answers == [f"To {text}" for text in asked]
+        assert len(memory.session("t").messages()) == 2 * len(asked)
+
+
+@pytest.mark.parametrize("others", ["question", "turn", "answer"])
+def test_what_another_turn_says_before_a_context_is_made_is_not_in_it(others: str) -> None:
+    class State(MessagesState, TieredState): ...
+
+    with open_memory() as memory:
+        session = memory.session("t")
+        session.add_messages([HumanMessage("I am Ann."), AIMessage("Hello Ann.")])
+        beside = [HumanMessage("Who is Bob?"), AIMessage("Nobody.")]
+        said = {"question": beside[:1], "turn": beside, "answer": beside[1:]}[others]
+        shown: list[Any] = []
+
+        def interrupt(_: Any) -> None:
+            session.add_messages(said)
+
+        def answer(state: Any, config: RunnableConfig) -> None:
+            shown.extend(model_input(memory, state, config))
+
+        builder = StateGraph(State)
+        builder.add_sequence([remember_node(memory), interrupt, context_node(memory, max_tokens=900), answer])
+        builder.set_entry_point("remember")
+        builder.compile().invoke({"messages": [HumanMessage("Who am I?")]}, thread())
+        assert [one.text for one in shown] == ["I am Ann.", "Hello Ann.", "Who am I?"]
+        assert len(session.messages()) == 3 + len(said)
 
 
 async def test_a_cancelled_call_loses_nothing_and_the_next_one_goes_on() -> None:

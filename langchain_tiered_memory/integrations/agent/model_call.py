@@ -19,7 +19,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import aside_of, measured, note_behind, stepped
 from langchain_tiered_memory.integrations.agent.reply import keep_request, outgoing_of
 from langchain_tiered_memory.integrations.agent.request import Asked, Choices, is_summarised, warn_of_summaries
-from langchain_tiered_memory.integrations.graph.branches import named, off_branch
+from langchain_tiered_memory.integrations.graph.branches import named
 from langchain_tiered_memory.integrations.graph.client_resends import ids_of, stored_of
 from langchain_tiered_memory.integrations.graph.memory_node import EVENT_NAME, Notices, Streams
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
@@ -210,7 +210,7 @@ def _on_track(
     asked = asked.under_ids(held, found.messages)
     record = found.remembered()
     asked = replace(asked, alone=found.is_alone)
-    off = off_branch(session, found.messages, record)
+    off = found.off(record)
     if asked.changes.left_out:  # by other middlewares: for this request they are as if on another branch
         gone = stored_of(session, [one for one in asked.held if one.id in asked.changes.left_out])
         off = (off or frozenset()) | {entry.seq for entry in gone.values()}

@@ -145,7 +145,7 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
     """
 
     def __init__(self, name: str, journey: Callable[[Any, RunnableConfig], Flow[Done] | Done]) -> None:
-        self.name = name
+        self.name = self.__name__ = name  # `StateGraph.add_sequence` takes the latter
         self._journey = journey
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - LangChain's names

@@ -18,10 +18,9 @@ from langchain_core.runnables import Runnable, RunnableConfig  # noqa: TC002
 from langchain_core.runnables.config import ensure_config
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import arun, off_loop_function, run
+from langchain_tiered_memory.driver import arun, each_step, off_loop_function, run
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
-from langchain_tiered_memory.integrations.graph.branches import off_branch
 from langchain_tiered_memory.integrations.graph.memory_node import Notices, unstreamed
 from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Found, Wiring, found_in, opened
 from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, place_of
@@ -158,17 +157,23 @@ def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool =
     known = handover.contexts.take(key) if take else handover.contexts.get(key)
     if known is not None:
         return Assembled(context=known, record=record)
-    context = yield from session.core.context(
-        **{name: value for name, value in call.asked.items() if name != "scope"},
-        off=off_branch(session, found.messages, record) if found.is_truth else None,
-        alone=found.is_alone,
-        langgraph_checkpoint_id=found.place.checkpoint_id,
-        complete=True,
-    )
+    context = yield from each_step(_made(found, record, call), session.core.runtime.store.database.snapshot)
     if not take:
         handover.contexts.put(key, context)
     notices = handover.notices.of(context.guard, session_id=session.session_id, track=session.track)
     return Assembled(context=context, record=record, notices=notices)
+
+
+def _made(found: Found, record: BranchRecord, call: ModelCall) -> Flow[Context]:
+    return (
+        yield from found.session.core.context(
+            **{name: value for name, value in call.asked.items() if name != "scope"},
+            off=found.off(record),
+            alone=found.is_alone,
+            langgraph_checkpoint_id=found.place.checkpoint_id,
+            complete=True,
+        )
+    )
 
 
 def input_of_model(

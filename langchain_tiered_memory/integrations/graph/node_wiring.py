@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponenti
 
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.graph.branches import keep_branch, named
+from langchain_tiered_memory.integrations.graph.branches import keep_branch, named, off_branch
 from langchain_tiered_memory.integrations.graph.client_resends import recognised, stored_of
 from langchain_tiered_memory.integrations.graph.tracks import (
     Line,
@@ -40,7 +40,7 @@ from langchain_tiered_memory.integrations.state import (
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.messages.codec import coerce
 from langchain_tiered_memory.messages.groups import just_said
-from langchain_tiered_memory.transcript.remember import asked_anew, asked_behind
+from langchain_tiered_memory.transcript.remember import asked_anew, asked_behind, said_beside
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -101,6 +101,13 @@ class Found:
             forgotten=self.forgotten,
         )
         return replace(record, apart=self.is_apart, again=self.again)
+
+    def off(self, record: BranchRecord) -> frozenset[int] | None:
+        """Numbers of the track's messages that a context for this list does not show. `None` if it shows all."""
+        if self.is_truth:
+            return off_branch(self.session, self.messages, record)
+        core = self.session.core
+        return frozenset(said_beside(core.runtime, core.ref, self.session.track, self.messages).values()) or None
 
 
 def opened(memory: MemorySource) -> TieredMemory:

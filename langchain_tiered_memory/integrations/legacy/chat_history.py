@@ -11,7 +11,8 @@ once. `with_tiered_history` also writes the user's words before the model runs.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.chat_history import BaseChatMessageHistory
@@ -138,10 +139,11 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
 
     aclear = off_loop_twin(clear)  # type: ignore[arg-type] # the base class has its own `self`
 
-    def _reading(self) -> Flow[list[BaseMessage]]:
+    def _reading(self, off: Mapping[str, int] = MappingProxyType({})) -> Flow[list[BaseMessage]]:
+        """The view without the messages in `off`, which are ids and numbers."""
         if self._view == "transcript":
-            return self.session.messages()
-        context = yield from self.session.core.context(self._query, **self._asked)
+            return [one for one in self.session.messages() if one.id not in off]
+        context = yield from self.session.core.context(self._query, **self._asked, off=frozenset(off.values()) or None)
         return context.messages[1 if self._asked["system"] else 0 :]
 
     @checked()

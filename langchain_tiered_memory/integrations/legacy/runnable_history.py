@@ -17,7 +17,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import Flow, arun, run
+from langchain_tiered_memory.driver import Flow, arun, each_step, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
@@ -32,6 +32,7 @@ from langchain_tiered_memory.integrations.legacy.turns import (
     usual_keys,
     with_ids,
 )
+from langchain_tiered_memory.transcript.remember import said_beside
 from langchain_tiered_memory.types.arguments import Count, Name, Tool  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
@@ -240,10 +241,16 @@ class TurnHistory(TieredChatMessageHistory):
             raise
         self._spoken = identity(ours)
         said_ids = {one.id for one in ours}
-        view = yield from self._reading()
-        shown = {one.id for one in view}
-        whole = self._noted([*view, *(one for one in ours if one.id not in shown)])
-        return [one for one in view if one.id is None or one.id not in said_ids], whole
+        view = yield from each_step(self._viewed(ours), self._memory.core.runtime.store.database.snapshot)
+        shown = {one.id: one for one in view}
+        before = [one for one in view if one.id is None or one.id not in said_ids]
+        if view and view[-1].id not in said_ids:  # another turn under the same ids was answered meanwhile
+            view = [*before, *(shown[one.id] for one in ours if one.id in shown)]
+        return before, self._noted([*view, *(one for one in ours if one.id not in shown)])
+
+    def _viewed(self, ours: Sequence[BaseMessage]) -> Flow[list[BaseMessage]]:
+        core = self.session.core
+        return (yield from self._reading(said_beside(core.runtime, core.ref, self.session.track, ours)))
 
     def break_off(self, error: BaseException, partial: object) -> None:
         """Write the part of the answer that arrived, marked as interrupted."""
