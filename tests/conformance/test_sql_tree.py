@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.types.drafts import Judged
 from langchain_tiered_memory.types.records import Spent, SummaryState
 from tests.store_builders import NOW, append, claim, fact, ids, incoming, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from langchain_tiered_memory.runtime import SqlStore
 
 
@@ -244,6 +249,32 @@ def test_a_remade_summary_makes_the_one_above_it_stale_and_moves_the_epoch(store
         assert after.epoch == before.epoch + 1
     assert store.tree.due(ref, now=NOW + 999, remake_stale=True) is None
     assert ids(store.tree.roots(ref, limit=9)) == [top.id]
+
+
+def test_a_plan_passes_where_a_summary_that_it_shows_is_marked_as_out_of_date(store: SqlStore) -> None:
+    ref = session_with(store, 2)
+    one = summarised(store, ref, 1, 1, 2, by_rules=True)
+    top = summarised(store, ref, 2, one, by_rules=True)
+
+    def passes(change: Callable[[], object], shown: str) -> bool:
+        now = store.transcript.find("s")
+        assert now is not None
+        store.plans.write(now, "view", json.dumps({"items": [shown]}), now=NOW)
+        change()
+        then = store.transcript.find("s")
+        assert then is not None
+        return store.transcript.kept_view(then, "view").plan is None
+
+    def write_the_lower_one_anew() -> None:
+        assert ids(store.tree.lease_together(ref, [one], owner="w", now=NOW + 5, lease_seconds=9)) == [one.id]
+        assert store.tree.commit(ref, one, written("a model's words"), owner="w", now=NOW + 5)
+
+    assert passes(write_the_lower_one_anew, top.id)
+    assert store.tree.by_id(ref, [top.id])[0].stale
+    refused = Judged(verdict="wrong")
+    judge = partial(store.tree.judge, ref, one.id, refused, now=NOW, owner=None, lease_seconds=1.0)
+    assert not passes(judge, top.id), "it is not shown"
+    assert passes(judge, one.id)
 
 
 def test_waiting_summaries_are_those_that_no_higher_one_has_taken(store: SqlStore) -> None:

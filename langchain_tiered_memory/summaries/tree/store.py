@@ -248,8 +248,9 @@ class Tree(TreeReads):
                 below = and_(summaries.c.parent_id == summary.id, summaries.c.state.in_(ROOT))
                 connection.execute(update(summaries).where(below).values(state=SummaryState.SUPERSEDED))
             if finished:
-                # Its words changed where they may stand in a view: what rules wrote mostly stands in none yet.
-                if not row["by_rules"] or _is_shown(connection, ref.key, summary):
+                # Its words changed where they may stand in a view, and what stands above it is marked as out of date:
+                # what rules wrote mostly stands in none yet.
+                if not row["by_rules"] or _is_shown(connection, ref.key, summary.id, row["parent_id"]):
                     advance_epoch(connection, ref.key)
                 remake = row["verdict"] in REFUSED or (row["wanted"] and not row["by_rules"])
                 _outdate_parent(connection, row["parent_id"], now=now, follows=follows, remake=remake)
@@ -284,7 +285,7 @@ class Tree(TreeReads):
         waits = SummaryState.FAILED if is_attempt else SummaryState.PENDING
         with self.database.write() as connection:
             key = lock_session_of_summary(connection, summary.id)
-            if degrades and not summary.degraded and key is not None and _is_shown(connection, key, summary):
+            if degrades and not summary.degraded and key is not None and _is_shown(connection, key, summary.id):
                 advance_epoch(connection, key)  # it is marked as provisional
             mine = and_(summaries.c.id == summary.id, summaries.c.lease_owner == owner)
             became = {
@@ -320,6 +321,8 @@ class Tree(TreeReads):
         with self.database.write() as connection:
             lock_session(connection, ref.key)
             connection.execute(update(summaries).where(mine).values(values))
+            if verdict.verdict in REFUSED and _is_shown(connection, ref.key, summary_id):
+                advance_epoch(connection, ref.key)  # it is marked as out of date
             row = connection.execute(select(summaries).where(mine)).mappings().one_or_none()
             return derived_rows.summary(row) if row is not None else None
 
@@ -458,9 +461,10 @@ def _unless_finished(state: SummaryState) -> ColumnElement[str]:
     return case((summaries.c.state.in_(FINISHED), summaries.c.state), else_=state.value)
 
 
-def _is_shown(connection: Connection, session_key: int, summary: Summary) -> bool:
-    """Whether a view's plan names it, whole, in short or as a headline."""
-    shown = select(plans.c.name).where(plans.c.session_key == session_key, plans.c.payload.contains(summary.id))
+def _is_shown(connection: Connection, session_key: int, *summary_ids: str | None) -> bool:
+    """Whether a view's plan names one of them, whole, in short or as a headline."""
+    named = or_(*(plans.c.payload.contains(one) for one in summary_ids if one is not None))
+    shown = select(plans.c.name).where(plans.c.session_key == session_key, named)
     return connection.execute(shown.limit(1)).first() is not None
 
 
