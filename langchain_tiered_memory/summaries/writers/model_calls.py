@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
+from email.utils import mktime_tz, parsedate_tz
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -218,8 +220,23 @@ class ModelCalls:
 def _wait_asked(error: Exception) -> float | None:
     """For how many seconds a provider asks to be left alone, as the errors of most clients tell it."""
     headers: Any = getattr(getattr(error, "response", None), "headers", None)
-    said = str(headers.get("retry-after")) if hasattr(headers, "get") else ""
-    return (float(said) or None) if said.isascii() and said.isdigit() else None
+    if not hasattr(headers, "get"):
+        return None
+    said = str(headers.get("retry-after"))
+    if said.isascii() and said.isdigit():
+        return float(said) or None
+    until, sent = _http_date(said), _http_date(str(headers.get("date")))
+    if until is None:
+        return None
+    wait = until - (time.time() if sent is None else sent)
+    return wait if wait > 0 else None
+
+
+def _http_date(said: str) -> float | None:
+    parts = parsedate_tz(said)
+    with suppress(ValueError, OverflowError):  # of a year or a day that there is not
+        return float(mktime_tz(parts)) if parts is not None else None
+    return None
 
 
 def _config(job: CondenseJob) -> RunnableConfig:

@@ -114,11 +114,13 @@ class BusyError(Exception):
 
     def __init__(self, seconds: str = "20") -> None:
         super().__init__("Error code: 429, rate limit reached")
-        self.response = SimpleNamespace(headers={"retry-after": seconds})
+        sent = {"date": "Fri, 31 Dec 1999 23:59:59 GMT"}
+        self.response = SimpleNamespace(headers={"retry-after": seconds} | sent)
 
 
-def test_a_provider_that_asks_for_a_pause_is_left_alone_for_so_long_and_that_is_no_attempt() -> None:
-    busy, clock, heard = answering(BusyError(), GOOD), FrozenClock(), Heard()
+@pytest.mark.parametrize("seconds", ["20", "Sat, 01 Jan 2000 00:00:19 GMT"])
+def test_a_provider_that_asks_for_a_pause_is_left_alone_for_so_long_and_that_is_no_attempt(seconds: str) -> None:
+    busy, clock, heard = answering(BusyError(seconds), GOOD), FrozenClock(), Heard()
     one = engine(busy, clock=clock, heard=heard, attempts=1, breaker_failures=3)
     for waited in (0, 15):
         clock.advance(waited)
@@ -131,8 +133,9 @@ def test_a_provider_that_asks_for_a_pause_is_left_alone_for_so_long_and_that_is_
     assert run(one.condense(job())).text == GOOD
 
 
-def test_a_provider_that_asks_for_a_pause_of_no_time_is_a_failure_like_another() -> None:
-    busy = answering(*[BusyError("0")] * 9)
+@pytest.mark.parametrize("seconds", ["0", "Fri, 31 Dec 1999 23:59:59 GMT", "Sat, 99 Jan 99999 00:00:00 GMT", "soon"])
+def test_a_provider_that_asks_for_a_pause_of_no_time_is_a_failure_like_another(seconds: str) -> None:
+    busy = answering(*[BusyError(seconds)] * 9)
     one = engine(busy, clock=FrozenClock(), attempts=99, breaker_failures=3)
     reasons = [reason_of(one, remake=True) for _ in range(4)]
     assert (reasons, busy.calls) == ([FailureReason.MODEL_ERROR] * 3 + [FailureReason.CIRCUIT_OPEN], 3)
