@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 WORDS_PER_TOKEN = 0.75
 """Of English prose and of notes."""
-_SAID_INSTEAD = " unless `[instead of ...]` says it"
-"""What another rule says of this mark."""
 _SEVERAL = (
     "You condense parts of one conversation, each by itself. Whoever goes on with it reads your summaries instead of"
     " the messages."
@@ -54,9 +52,7 @@ def rules_for(jobs: Sequence[CondenseJob]) -> str:
         "- `of`": not any(job.level > 1 for job in jobs),
     }
     rules = packaged_text("rules").splitlines()
-    rules = [rule for rule in rules if not unused.get(rule[: rule.find("`", 3) + 1], False)]
-    told = "\n".join(rules)
-    return told.replace(_SAID_INSTEAD, "") if unused["- `<kept>`"] else told
+    return "\n".join(rule for rule in rules if not unused.get(rule[: rule.find("`", 3) + 1], False))
 
 
 def instructions(jobs: Sequence[CondenseJob], *, alone: bool = False) -> str:

@@ -163,7 +163,7 @@ def test_a_point_goes_with_what_is_indented_below_it_and_with_its_title() -> Non
 
 def test_a_merger_of_one_summary_is_told_that_notes_stand_beside_it() -> None:
     noted = job("- [keep] Ana's visa: until 3 May\n- Ana packs.", level=2)
-    assert "repeat none, mark none" in str(prompt(noted)[0].text)
+    assert "repeat and mark none" in str(prompt(noted)[0].text)
 
 
 def test_a_merger_reads_of_which_day_each_summary_is() -> None:
