@@ -137,6 +137,11 @@ def follows_line(first: Entry, *, led_by: Sequence[Entry] = ()) -> str:
     return f"[below: {then}messages from {first.seq} on, of {day(first.at)}]"
 
 
+def opens_line(first: Entry) -> str:
+    """When the messages below it were said, among recent ones of several days."""
+    return f"[{moment(first.at)}: the messages below]"
+
+
 def between_line(asked: Entry, first: Entry) -> str:
     """Which messages are left out between the user's and the newest of the work on it, and of which day that is."""
     left, following = f"{asked.seq + 1}-{first.seq - 1}", f"from {first.seq} on, of {day(first.at)}"

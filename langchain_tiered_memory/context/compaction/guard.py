@@ -297,7 +297,7 @@ def outcome_of(packing: Packing) -> Outcome:
     """What became of the question, in figures; of the view as proposed, where nothing was packed of it yet."""
     inputs, rendered, pieces, kind = packing.inputs, packing.rendered, packing.pieces, packing.kind
     tokens = sum(piece.tokens for piece in pieces) if pieces else rendered.tokens
-    messages = sum(piece.part == "recent" for piece in pieces) if pieces else len(rendered.tail)
+    messages = sum(piece.part == "recent" for piece in pieces if piece.entry) if pieces else len(rendered.tail)
     if kind in (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED) and packing.is_cut and "minimal" not in inputs.mode:
         kind = OutcomeKind.TRUNCATED  # it did not fit as it was
     outcome = Outcome(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
@@ -14,16 +14,18 @@ from langchain_tiered_memory.messages.showing import QUOTE_TOKENS, quotes_within
 from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
 from langchain_tiered_memory.summaries.rendering import (
     between_line,
+    day,
     facts_block,
     follows_line,
     history_block,
+    opens_line,
     parts_block,
     pins_block,
 )
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
@@ -46,6 +48,8 @@ class RenderedView:
     """The recent messages that are shown, and before them those that are kept."""
     masks: tuple[Piece, ...] = ()
     """Those of them that stand there by head, pointer and tail, or by a pointer to what another one says."""
+    days: Mapping[int, Piece] = field(default_factory=dict)
+    """By the `seq` of each user message that opens a day, the line that says which, before it."""
 
     @property
     def recent_from(self) -> int:
@@ -69,8 +73,9 @@ class RenderedView:
 
     @property
     def masked_away(self) -> int:
-        """Raw tokens that masks keep out."""
-        return sum(piece.entry.tokens - piece.tokens for piece in self.masks if piece.entry is not None)
+        """Raw tokens that masks keep out, less what the lines with the days take."""
+        masked = sum(piece.entry.tokens - piece.tokens for piece in self.masks if piece.entry is not None)
+        return masked - sum(piece.tokens for piece in self.days.values())
 
     @property
     def tokens(self) -> int:
@@ -78,9 +83,10 @@ class RenderedView:
         return self.head_tokens + self.tail_tokens
 
     def recent(self) -> list[Piece]:
-        """The recent messages as pieces."""
+        """The recent messages as pieces, a line with the day before each that opens one."""
         by_seq = {piece.entry.seq: piece for piece in self.masks if piece.entry is not None}
-        return [by_seq.get(entry.seq) or shown(entry) for entry in self.tail]
+        pieces = ((self.days.get(entry.seq), by_seq.get(entry.seq) or shown(entry)) for entry in self.tail)
+        return [piece for pair in pieces for piece in pair if piece is not None]
 
 
 def render_view(inputs: Inputs, plan: ViewPlan) -> RenderedView:
@@ -97,8 +103,20 @@ def seen_with(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> Rendered
         for entry in tail
         if (entry.group not in hidden and entry.seq >= plan.tail_from) or entry.group in kept_groups
     )
-    masks = _masks(inputs, stays, dict(plan.masked))
-    return RenderedView(plan=plan, head=tuple(_head(inputs, plan, stays)), tail=stays, masks=tuple(masks))
+    head, masks = tuple(_head(inputs, plan, stays)), tuple(_masks(inputs, stays, dict(plan.masked)))
+    return RenderedView(plan=plan, head=head, tail=stays, masks=masks, days=dict(_days(inputs, stays)))
+
+
+def _days(inputs: Inputs, tail: Sequence[Entry]) -> Iterator[tuple[int, Piece]]:
+    """For each message of a user that opens a day of the recent ones, the first of them aside, a line that says which.
+
+    Days behind it depend on what stands before it alone: the bytes stay as the recent messages grow.
+    """
+    told = day(tail[0].at) if tail else ""
+    for entry in tail:
+        if entry.role == "user" and day(entry.at) != told:
+            told = day(entry.at)
+            yield entry.seq, ours(opens_line(entry), part="recent", counter=inputs.counter)
 
 
 def _masks(inputs: Inputs, tail: Sequence[Entry], kept: dict[int, int]) -> Iterator[Piece]:

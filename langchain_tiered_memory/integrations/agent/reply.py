@@ -104,7 +104,8 @@ def _with_breakpoints(shown: list[BaseMessage], context: Context) -> list[BaseMe
     places = {id(message): at for at, message in enumerate(shown)}
     stable = [places[id(one)] for one in context.messages[: context.stable_messages] if id(one) in places]
     systems = [at for at in stable if isinstance(shown[at], SystemMessage)]
-    ours = [at for at in stable if MARK in shown[at].additional_kwargs]
+    marks = [(at, shown[at].additional_kwargs.get(MARK)) for at in stable]
+    ours = [at for at, mark in marks if mark is not None and mark["part"] != "recent"]  # no day among the newest
     ends = {*systems[-1:], *ours[-1:], *stable[-1:], len(shown) - 1}
     return [_marked(message) if at in ends else message for at, message in enumerate(shown)]
 
