@@ -4,8 +4,8 @@ What is asked for seldom is all that is said: reasons, greetings and pasted logs
 in stretches, as long ones are in passages: what answers one of them answers the message, whatever else stands in it.
 
 The names of the speakers are no search terms here. In a conversation of two, "Anna" stands in the turns that Bert
-addresses to her, while what Anna did is what Anna says: a speaker's name prefers the turns of that speaker, and weighs
-little as a word.
+addresses to her, while what Anna did is what Anna says: a speaker's name prefers the turns of that speaker, and is
+looked up as a word only where nothing else is asked.
 """
 
 import re
@@ -46,7 +46,7 @@ class Question:
     """A parsed query for the ranking."""
 
     terms: Mapping[str, float]
-    """The terms to look up, each with its weight (1 for a common word, less for a speaker's name)."""
+    """The terms to look up, each with its weight."""
     stretches: tuple[Stretch, ...] = ()
     """Its sentences and lines; empty where all terms stand together."""
     speakers: frozenset[str] = frozenset()
@@ -82,22 +82,20 @@ def read_question(
     *,
     speakers: Collection[str] = (),
     now: datetime | None = None,
-    name_weight: float = 0.3,
     known: Collection[str] | None = None,
 ) -> Question:
     """Read `text`, a question about a conversation between `speakers` whose latest entry is of `now`.
 
     `speakers` are names of persons; leave out labels such as "user" and "assistant", which are words of many questions.
-    Without `now` no time is read. `name_weight` is the weight of a speaker's name as a search term. Terms that are not
-    `known` are not looked up.
+    Without `now` no time is read. Terms that are not `known` are not looked up, nor is a speaker's name
+    beside others.
     """
     said = dict.fromkeys(analyse(text), 1.0)
     names = {speaker: frozenset(analyse(speaker)) for speaker in speakers}
     named = frozenset(speaker for speaker, parts in names.items() if not parts.isdisjoint(said))
     terms = {term: weight for term, weight in said.items() if known is None or term in known}
-    for part in frozenset().union(*names.values()):
-        if part in terms:
-            terms[part] = name_weight
+    who = frozenset().union(*names.values())
+    terms = {term: weight for term, weight in terms.items() if term not in who} or terms
     return Question(
         terms=terms,
         stretches=stretches_of(text),
