@@ -182,7 +182,12 @@ def _put_back(
     known = _renamed(messages, again)
     if not first or (record is not None and record.count > first and begins_with(known, record)):
         return known, again  # the current turn was stored before
-    stored = stored_of(session, [one for one in known[first - 1 :] if one.type == "human" or one is known[first - 1]])
+    turn = [one for one in known[first:] if isinstance(one, HumanMessage)]
+    ids = [str(one.id) for one in turn]
+    head = session.core.runtime.store.transcript.head(session.session_id, track=session.track, seq=0, ids=ids)
+    if head is None or not head.has_ids:
+        return known, again
+    stored = stored_of(session, [known[first - 1], *turn])
     before = stored.get(str(known[first - 1].id))
     for held, one in zip(messages[first:], known[first:], strict=True):
         there = stored.get(str(one.id))
