@@ -33,7 +33,7 @@ FITTING = 14
 WIDE = 100_000
 _PARTS = re.compile(r"^<part (\d+) ", re.MULTILINE)
 _WORDS = re.compile(r"^<part \d+ [^>\n]*\bwords=(\d+)", re.MULTILINE)
-_TEXTS = re.compile(r"^<part \d+ (?:[^>\n]*>)\n(<m .*)$", re.MULTILINE)
+_TEXTS = re.compile(r"^<part \d+ [^>\n]*>\n<m [^>\n]*>(.*)$", re.MULTILINE)
 """The first message of each part of level 1."""
 
 
