@@ -117,29 +117,31 @@ def recall(
         since = zip(quotes, stated, strict=True)
         return tuple(replace(one, replaced_by=_told(later, seen, filters)) for one, later in since)
 
-    def block(quotes: Sequence[Quoted]) -> str:
-        return recall_block(quotes, summaries=summaries, asked_at=asked_at, expands=expands)
+    def made(quotes: tuple[Quoted, ...]) -> Recalled:
+        text = recall_block(quotes, summaries=summaries, asked_at=asked_at, expands=expands)
+        missed = _missed(found, ranked, quotes)
+        return Recalled(text=text, tokens=count(text), quotes=quotes, left_out=missed, asked_at=asked_at)
 
-    best = Recalled()
+    best, bare = Recalled(), Recalled()
     budget = room - least
     for _ in range(_FILLINGS):
         # Prices are those counted once for each message; the block itself is counted whole, and the budget mended.
         offers, chosen = _filled(found, offers, budget, headers, judged.unseen)
         quotes = tuple(_quoted(found, *one) for one in chosen.items())
-        noted = with_replaced(quotes)
-        text = block(noted)
-        tokens = count(text)
-        if tokens > room and noted != quotes:  # what answers is worth more than what is said of it
-            text, noted = block(quotes), quotes
-            tokens = count(text)
+        noted = made(with_replaced(quotes))
+        tokens = noted.tokens
         if quotes and best.tokens < tokens <= room:
-            missed = _missed(found, ranked, quotes)
-            best = Recalled(text=text, tokens=tokens, quotes=noted, left_out=missed, asked_at=asked_at)
+            best = noted
+        elif tokens > room and noted.quotes != quotes:
+            alone = made(quotes)
+            bare = alone if bare.tokens < alone.tokens <= room else bare
         if room * _WELL_FILLED <= tokens <= room or not quotes:
             break
         # What overshoots may be priced too low throughout, as tool outputs are, whose lines are set apart.
         budget += room - tokens if tokens <= room else min(room - tokens, -(room // 50))
-    return best
+    # What answers is worth more than what is said of it.
+    lost = {one.entry.seq for one in bare.quotes} - {one.entry.seq for one in best.quotes}
+    return bare if lost & judged.answers else best
 
 
 def _filled(

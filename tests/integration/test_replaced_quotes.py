@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.recall.recall import recall
@@ -73,6 +74,15 @@ def test_what_answers_comes_before_what_is_said_of_it() -> None:
         found = quoted(after(memory, NEW), room=SCANT)
     assert OLD in found
     assert "replaced since" not in found
+
+
+@pytest.mark.parametrize("room", range(110, 260, 15))
+def test_fewer_messages_are_quoted_so_that_each_says_what_replaced_it(room: int) -> None:
+    with open_memory() as memory:
+        session = after(memory, *(f"Was it 8080, or gate {n}, that we asked?" for n in range(20)), NEW)
+        found = quoted(session, room=room)
+    assert "gate" in found
+    assert (OLD in found) == (NOTED in found)
 
 
 def test_what_was_forgotten_replaces_nothing() -> None:
