@@ -74,8 +74,10 @@ class Numbers:
     cover_beside_share: Annotated[float, Told("of the budget", 0, 1, "design")] = 0.12
     """Summaries beside a query of the caller's own, which recall answers, and beside work on files, which needs the
     files' own words."""
-    facts_beside_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.04
-    """Facts beside either."""
+    facts_asked_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.08
+    """Facts beside it."""
+    facts_at_work_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.04
+    """Facts beside work on files."""
     question_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
     """The last user message, where it is shown apart from the recent ones; a longer one is shown head and tail."""
     recent_most_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "fact_depth")] = 0.2
