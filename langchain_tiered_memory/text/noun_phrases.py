@@ -36,7 +36,7 @@ PREPOSITIONS = word_set(
     "for of to at on in about with after under by from into around near over behind inside through until before during "
     "as since within without von f\u00fcr zu bei mit pour sur dans de para sobre en"
 )
-_VERBS = word_set(
+VERBS = word_set(
     "is are was were be been being am isn't aren't wasn't weren't has have had hasn't haven't hadn't will would can "
     "could should shall may might must do does did don't doesn't didn't won't can't cannot couldn't wouldn't shouldn't "
     "gets get got goes go went gone comes come came costs cost takes take took needs need makes make made lives live "
@@ -48,6 +48,7 @@ _VERBS = word_set(
     "sleeps slept drives drove flies flew speaks spoke breaks broke builds built brings brought changes ist sind war "
     "hat haben wird kostet est sont \u00e9tait a ont co\u00fbte es son est\u00e1 tiene cuesta"
 )
+"""Verbs: a noun phrase ends before one."""
 _ASKED = frozenset({"check", "ask", "call", "see", "use", "open", "read", "try", "visit", "email", "contact", "please"})
 """Verbs that ask somebody; behind two words of a phrase they are no noun of it."""
 _JOINTS = word_set(
@@ -138,17 +139,17 @@ def _words_behind(tokens: list[re.Match[str]], first: int, *, of_things: bool) -
     for place in range(first, min(first + MAX_PHRASE_WORDS + 1, len(tokens))):
         token = tokens[place]
         low = token[0].casefold().replace("\u2019", "'")
-        joint = low.split("'", 1)[0] if low not in _VERBS else low
+        joint = low.split("'", 1)[0] if low not in VERBS else low
         telling = sum(one[0].casefold() not in EMPTY_WORDS for one in words)
         if not token[0][0].isalpha() or low in DETERMINERS or low in PREPOSITIONS or joint in _JOINTS:
             break
-        if telling and (low in _VERBS or (low.endswith("ed") and len(low) >= _PARTICIPLE_CHARS)):
+        if telling and (low in VERBS or (low.endswith("ed") and len(low) >= _PARTICIPLE_CHARS)):
             break
         if telling and low.endswith("s") and not low.endswith(("ss", "us", "is")) and _is_verb_before(tokens, place):
             break
         if telling > 1 and low in _ASKED:
             break
-        if not telling and low in _VERBS and words:
+        if not telling and low in VERBS and words:
             break
         words.append(token)
         if len(words) > MAX_PHRASE_WORDS:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_tiered_memory.summaries.facts.frames import subject_of
+from langchain_tiered_memory.summaries.facts.frames import OWN, subject_of
 from langchain_tiered_memory.summaries.facts.signs import PARTICULAR, weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED, denied_values, supposes
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH
 from langchain_tiered_memory.text.lexicon import NO_NAMES, word_set
-from langchain_tiered_memory.text.noun_phrases import Phrase, phrases, singular
+from langchain_tiered_memory.text.noun_phrases import VERBS, Phrase, phrases, singular
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.statements import leans
@@ -80,6 +81,8 @@ _LEADS_TO = re.compile(
 )
 """What begins so states nothing before its comma."""
 _JOINS_ON = re.compile(r",? (?:(?:and|but|or|so|plus)|(?:and|but)[.!]{1,3})$")
+_OWN_WORD = re.compile(r"[^\W_]+")
+_OWNS = frozenset({"my", "our"})
 _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 
@@ -94,6 +97,22 @@ def stated_by(sentence: str) -> str:
         if asks[0].startswith(",") and _LEADS_TO.match(_without_lead(said)):
             return ""  # the question itself is the main clause
     return "" if said.rstrip("*_ ").endswith((":", "\uff1a")) else _without_lead(said)
+
+
+def told_in_asking(sentence: str, entry: Entry) -> Clause | None:
+    """What a question says of whoever asks it, as it was asked: "Why is it so damp in the caravan we live in?".
+
+    What belongs to them does, and what they do where no verb stands before them: "can I" only asks. It takes the place
+    of nothing.
+    """
+    if entry.role == "assistant" or not sentence.rstrip().endswith(ASKS):
+        return None
+    words = [word.group().casefold() for word in _OWN_WORD.finditer(sentence)]
+    tells = any(word in OWN and before not in VERBS for before, word in itertools.pairwise(words))
+    if not tells and _OWNS.isdisjoint(words):
+        return None
+    said = _without_lead(" ".join(sentence.split()))
+    return replace(statement(said, entry), kind="question", attribute="", value="", span=(0, len(said)))
 
 
 def trimmed(clause: str, *, keep: tuple[int, int]) -> str:

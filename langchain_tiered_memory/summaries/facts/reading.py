@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from langchain_tiered_memory.summaries.facts.clauses import (
     read_clause,
     stated_by,
     statement,
+    told_in_asking,
     trimmed,
 )
 from langchain_tiered_memory.summaries.facts.frames import frame_of
@@ -47,11 +49,12 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.text.sentences import Piece
 
 
-READER_VERSION = 15
+READER_VERSION = 16
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
-"""Of one message, the weightiest: a pasted log must not crowd out the conversation."""
+"""Of one message, the weightiest, as often as it is longer than a brief one: whoever writes at length states more, and
+a pasted log must not crowd out the conversation."""
 
 CORRECTION = "correction"
 """The kind of a message by which a person corrects a fact."""
@@ -151,7 +154,10 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
             clause, announced = f"{announced} {clause}", ""  # one statement in two sentences
         elif _only_announces(clause) or _AMOUNT.fullmatch(clause):
             clause, announced = "", clause
-        stated = read_clause(clause, entry, about=about, listed=piece.kind == "item") if clause else None
+        is_item = piece.kind == "item"
+        stated = (
+            read_clause(clause, entry, about=about, listed=is_item) if clause else told_in_asking(piece.text, entry)
+        )
         if stated is not None:
             if goal and is_ask(stated.text):
                 stated, goal = replace(stated, kind="goal"), False
@@ -161,8 +167,9 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
         asks = piece.text.rstrip().endswith(ASKS)
         if asks:
             about = named_in(piece.text) or about
-    if len(found) > MAX_FACTS_PER_ENTRY:
-        best = sorted(found, key=lambda one: -one[1].weight)[:MAX_FACTS_PER_ENTRY]
+    most = MAX_FACTS_PER_ENTRY * math.ceil(len(text) / BRIEF_CHARS)
+    if len(found) > most:
+        best = sorted(found, key=lambda one: -one[1].weight)[:most]
         found = [one for one in found if any(one is other for other in best)]
     read = [fact_stated(clause, stated, entry, quoted=quoted) for clause, stated, quoted in found]
     return read, about if asks else ""

@@ -83,6 +83,30 @@ def test_a_long_answers_lists_labels_and_derivations_are_advice_and_no_facts() -
     assert said(read_facts([entry(2, at_length, role="assistant")])) == [told]
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Why is it so damp in the caravan we live in?",
+        "How do I tell my foreman Osric that I want fewer hours?",
+        "Since we marry in Lecce next June, who should carry the rings?",
+    ],
+)
+def test_what_a_question_says_of_whoever_asks_it_is_read(asked: str) -> None:
+    (fact,) = read(f"Let us see. {asked}")
+    assert (fact.text, fact.kind, fact.value) == (asked, "question", "")
+
+
+@pytest.mark.parametrize("asked", ["Can I wash a wool carpet on a weekday?", "How do we clean the old copper pan?"])
+def test_what_only_asks_states_nothing(asked: str) -> None:
+    assert read(asked) == []
+
+
+def test_a_long_message_states_more_than_a_brief_one() -> None:
+    things = ("harp", "lathe", "kettle", "anvil", "canoe", "ladder", "saddle", "trumpet", "loom", "rudder", "compass")
+    told = [f"The {thing} belongs to the glazier who moved in next door in spring." for thing in things]
+    assert said(read(" ".join(told))) == told
+
+
 def test_what_leads_to_a_question_states_nothing() -> None:
     assert not said(read("And without Captain America, Iron Man and Black Widow, what is the team left with?"))
 
