@@ -206,5 +206,22 @@ def test_who_does_not_remember_the_last_review_asks_for_nothing_that_was_joined(
         assert not is_asked_for()
 
 
+def test_words_that_a_message_said_before_in_another_note_cost_no_other_that_is_joined() -> None:
+    with opened(ScriptedModel(answers=joining)) as memory:
+        session = moored("sync", memory)
+        store, ref = session.core.found()
+        assert ref is not None
+        notes = store.facts.lasting(ref, before=999, track=DEFAULT_TRACK, limit=999)
+        (a, first), (b, second), *_ = ((place, one) for place, one in enumerate(notes, 1) if one.text.startswith("The"))
+        lines = (
+            f"- [instead of {place}] [keep] {one.text.removeprefix('The ')}" for place, one in ((a, first), (b, second))
+        )
+        once, other = joining_of("\n".join(lines), notes)
+        assert store.facts.join(ref, [replace(once, id=first.id), other]) == 1
+        held = {text for text, status in noted("sync", session).items() if status == "active"}
+        assert held >= {first.text, other.text}
+        assert not held & {once.text, second.text}
+
+
 def reviews(model: ScriptedModel) -> int:
     return sum(1 for prompt in model.prompts if REVIEW.search(str(prompt[-1].text)))

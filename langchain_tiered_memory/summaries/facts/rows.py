@@ -92,12 +92,16 @@ def write_facts(connection: Connection, key: int, summary_id: str, found: Sequen
 def write_joining(connection: Connection, key: int, joining: Sequence[Fact], *, beside: Sequence[str] = ()) -> int:
     """Add notes that join others, under the summary of the newest, where all hold; how many are joined.
 
-    `beside` are the summaries that the same call wrote, and the notes that it was shown.
+    `beside` are the summaries that the same call wrote, and the notes that it was shown. Words that a note of the same
+    message has already, which holds no more, are not said again.
     """
-    held = and_(table.c.session_key == key, table.c.status == "active")
+    mine = table.c.session_key == key
+    held = and_(mine, table.c.status == "active")
     values: list[dict[str, Any]] = []
     joined = 0
-    new = list(map(as_stored, joining))
+    said = (select(table.c.id).where(mine, table.c.id.in_(part)) for part in chunks([one.id for one in joining]))
+    there = {one for query in said for one in connection.scalars(query)}
+    new = [as_stored(one) for one in joining if one.id not in there]
     for fact in new:
         query = select(table.c.summary_id).where(held, table.c.id.in_(fact.joins)).order_by(table.c.seq, table.c.id)
         hosts = connection.scalars(query).all()
