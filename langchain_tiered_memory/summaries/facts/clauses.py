@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_tiered_memory.summaries.facts.frames import OWN, subject_of
+from langchain_tiered_memory.summaries.facts.frames import subject_of
 from langchain_tiered_memory.summaries.facts.signs import PARTICULAR, weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED, denied_values, supposes
 from langchain_tiered_memory.text import lexicon as cues
@@ -81,8 +81,9 @@ _LEADS_TO = re.compile(
 )
 """What begins so states nothing before its comma."""
 _JOINS_ON = re.compile(r",? (?:(?:and|but|or|so|plus)|(?:and|but)[.!]{1,3})$")
-_OWN_WORD = re.compile(r"[^\W_]+")
-_OWNS = frozenset({"my", "our"})
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_ASKER, _OWNS = frozenset({"i", "we"}), frozenset({"my", "our"})
+"""Who asks, in a language in which a verb stands before them where they only ask; and what is theirs."""
 _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 
@@ -102,13 +103,13 @@ def stated_by(sentence: str) -> str:
 def told_in_asking(sentence: str, entry: Entry) -> Clause | None:
     """What a question says of whoever asks it, as it was asked: "Why is it so damp in the caravan we live in?".
 
-    What belongs to them does, and what they do where no verb stands before them: "can I" only asks. It takes the place
-    of nothing.
+    What belongs to them does, and what they do where no verb stands before them: "can I" and "don't we" only ask. It
+    takes the place of nothing.
     """
     if entry.role == "assistant" or not sentence.rstrip().endswith(ASKS):
         return None
-    words = [word.group().casefold() for word in _OWN_WORD.finditer(sentence)]
-    tells = any(word in OWN and before not in VERBS for before, word in itertools.pairwise(words))
+    words = _WORD.findall(sentence.casefold().replace("\u2019", "'"))
+    tells = any(word.partition("'")[0] in _ASKER and before not in VERBS for before, word in itertools.pairwise(words))
     if not tells and _OWNS.isdisjoint(words):
         return None
     said = _without_lead(" ".join(sentence.split()))

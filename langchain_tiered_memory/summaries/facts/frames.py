@@ -40,8 +40,7 @@ IS = word_set("is are am 's ist sind est sont es son \u00e9 s\u00e3o \u00e8 sono
 """Says in the present what something is."""
 _POINTS = word_set("it that this they es er sie das il elle \u00e7a esto ello ele ela esso")
 """What stands for a subject that was named before."""
-OWN = frozenset({"i", "we", "ich", "wir", "je", "nous", "yo"})
-"""Who speaks."""
+_OWN = frozenset({"i", "we", "ich", "wir", "je", "nous", "yo"})
 
 _VARIES = re.compile(r"[\w./@:#-]{0,60}\d[\w./@:#-]{0,60}|\w{1,60}[_/@][\w./@-]{1,60}|(?<=\s)[A-Z]\w{0,60}", re.ASCII)
 """A figure, a path, a name: what differs between two times that one thing is said."""
@@ -156,7 +155,7 @@ def subject_of(clause: str, value: str) -> str:
     if clause.startswith(value):
         return " ".join(value.casefold().split()[:MAX_PHRASE_WORDS])
     low = " ".join(frame_of(clause).words).replace(value.casefold(), " ")
-    words = [word for word in _words(low) if word.isalpha() and word not in IS | _POINTS | OWN]
+    words = [word for word in _words(low) if word.isalpha() and word not in IS | _POINTS | _OWN]
     if words and _UNSPACED_WORD.fullmatch(words[0]):
         return "".join(words[: 2 * MAX_PHRASE_WORDS])
     return " ".join(words[:MAX_PHRASE_WORDS])

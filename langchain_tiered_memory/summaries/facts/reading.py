@@ -53,8 +53,10 @@ READER_VERSION = 16
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
-"""Of one message, the weightiest, as often as it is longer than a brief one: whoever writes at length states more, and
-a pasted log must not crowd out the conversation."""
+"""Of one message, the weightiest, and as many more for each length of a brief one, up to six: whoever writes at length
+states more, and a pasted log must not crowd out the conversation."""
+_MOST_LENGTHS = 6
+"""Lengths of a brief message that are counted: what is longer is mostly pasted, and nobody said it."""
 
 CORRECTION = "correction"
 """The kind of a message by which a person corrects a fact."""
@@ -167,7 +169,7 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
         asks = piece.text.rstrip().endswith(ASKS)
         if asks:
             about = named_in(piece.text) or about
-    most = MAX_FACTS_PER_ENTRY * math.ceil(len(text) / BRIEF_CHARS)
+    most = MAX_FACTS_PER_ENTRY * min(math.ceil(len(text) / BRIEF_CHARS), _MOST_LENGTHS)
     if len(found) > most:
         best = sorted(found, key=lambda one: -one[1].weight)[:most]
         found = [one for one in found if any(one is other for other in best)]

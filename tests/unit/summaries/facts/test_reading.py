@@ -89,6 +89,7 @@ def test_a_long_answers_lists_labels_and_derivations_are_advice_and_no_facts() -
         "Why is it so damp in the caravan we live in?",
         "How do I tell my foreman Osric that I want fewer hours?",
         "Since we marry in Lecce next June, who should carry the rings?",
+        "Is there any way to heat the caravan I've bought in Leiden?",
     ],
 )
 def test_what_a_question_says_of_whoever_asks_it_is_read(asked: str) -> None:
@@ -96,7 +97,16 @@ def test_what_a_question_says_of_whoever_asks_it_is_read(asked: str) -> None:
     assert (fact.text, fact.kind, fact.value) == (asked, "question", "")
 
 
-@pytest.mark.parametrize("asked", ["Can I wash a wool carpet on a weekday?", "How do we clean the old copper pan?"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Can I wash a wool carpet on a weekday?",
+        "How do we clean the old copper pan?",
+        "Why don't we keep the orders in Postgres 16?",
+        "Shouldn\u2019t I register the van in Leiden first?",
+        "Wie kann ich den Wagen in Leiden anmelden?",
+    ],
+)
 def test_what_only_asks_states_nothing(asked: str) -> None:
     assert read(asked) == []
 
@@ -105,6 +115,11 @@ def test_a_long_message_states_more_than_a_brief_one() -> None:
     things = ("harp", "lathe", "kettle", "anvil", "canoe", "ladder", "saddle", "trumpet", "loom", "rudder", "compass")
     told = [f"The {thing} belongs to the glazier who moved in next door in spring." for thing in things]
     assert said(read(" ".join(told))) == told
+
+
+def test_of_a_pasted_log_no_more_is_stated_than_somebody_writes() -> None:
+    log = "\n".join(f"2026-11-05 12:{n % 60:02}:07 INFO service-{n % 40} answered request {n}." for n in range(20_000))
+    assert len(said(read(log))) == 6 * MAX_FACTS_PER_ENTRY
 
 
 def test_what_leads_to_a_question_states_nothing() -> None:
