@@ -402,4 +402,5 @@ async def test_a_question_that_is_removed_and_put_back_at_the_end_is_asked_there
         stored = [one.text for one in memory.session("t").messages()]
         asked = ["What of the crane?", *["Who are you?", words] * 2, "Who are you?"]
         assert stored == [one for number, text in enumerate(asked) for one in (text, f"Answer {number}.")]
+        assert all(str(one.id).count("again") <= 1 for one in memory.session("t").messages()), "an id does not grow"
         assert memory.verify().problems == ()

@@ -192,7 +192,7 @@ def _put_back(
     for held, one in zip(messages[first:], known[first:], strict=True):
         there = stored.get(str(one.id))
         if before is not None and there is not None and there.seq < before.seq:
-            again[str(held.id)] = asked_behind(str(one.id), before.id)
+            again[str(held.id)] = asked_behind(str(held.id), before.id)
     return _renamed(messages, again), again
 
 
