@@ -143,7 +143,9 @@ def epoch_anew() -> int:
 def lock_session_of_summary(connection: Connection, summary_id: str) -> int | None:
     """As `lock_session`, for whoever only knows a summary. Returns the session's key, where there is one."""
     owner = select(summaries.c.session_key).where(summaries.c.id == summary_id).scalar_subquery()
-    return connection.scalar(select(sessions.c.key).where(sessions.c.key == owner).with_for_update())
+    locked = select(sessions).where(sessions.c.key == owner).with_for_update()
+    row = connection.execute(locked).mappings().one_or_none()
+    return None if row is None else int(_with_epoch(connection, row)["key"])
 
 
 def lock_sessions_of_passages(connection: Connection, ids: Sequence[int]) -> None:

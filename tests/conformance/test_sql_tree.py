@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from sqlalchemy import text
 
 from langchain_tiered_memory.types.drafts import Judged
 from langchain_tiered_memory.types.records import Spent, SummaryState
@@ -275,6 +278,19 @@ def test_a_plan_passes_where_a_summary_that_it_shows_is_marked_as_out_of_date(st
     judge = partial(store.tree.judge, ref, one.id, refused, now=NOW, owner=None, lease_seconds=1.0)
     assert not passes(judge, top.id), "it is not shown"
     assert passes(judge, one.id)
+
+
+def test_no_plan_of_before_passes_where_a_summary_fails_under_a_damaged_epoch(store: SqlStore) -> None:
+    ref = session_with(store, 2)
+    one = summarised(store, ref, 1, 1, 2, by_rules=True)
+    store.plans.write(replace(ref, epoch=0), "view", json.dumps({"items": [one.id]}), now=NOW)
+    with store.database.write() as connection:
+        connection.execute(text("UPDATE ltm_sessions SET epoch = -1"))
+    store.tree.fail(one, owner="w", error="no", retry_at=NOW, spent=Spent(), degrades=True)
+    now = store.transcript.find("s")
+    assert now is not None
+    assert now.epoch > 0
+    assert store.transcript.kept_view(now, "view").plan is None
 
 
 def test_waiting_summaries_are_those_that_no_higher_one_has_taken(store: SqlStore) -> None:
