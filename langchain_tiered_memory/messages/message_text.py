@@ -72,7 +72,9 @@ def words_beside(message: BaseMessage) -> dict[str, str]:
     That is a call from before there were tool calls, and OpenAI's refusal.
     """
     legacy, refusal = map(message.additional_kwargs.get, ("function_call", "refusal"))
-    said = {"function_call": f"{legacy.get('name')}({legacy.get('arguments')})"} if isinstance(legacy, dict) else {}
+    said: dict[str, str] = {}
+    if isinstance(legacy, dict) and legacy.get("name"):
+        said["function_call"] = f"{legacy['name']}({legacy.get('arguments')})"
     return said | ({"refusal": refusal} if isinstance(refusal, str) and refusal.strip() else {})
 
 

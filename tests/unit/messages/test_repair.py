@@ -287,6 +287,12 @@ def test_older_roles_become_the_four_that_all_know() -> None:
     assert "f({})" in text_of(made.messages[2])
 
 
+def test_an_older_call_without_a_name_says_nothing() -> None:
+    empty = AIMessage("", additional_kwargs={"function_call": {}})
+    assert text_of(empty) == ""
+    assert [type(one) for one in valid(HumanMessage("go"), empty).messages] == [HumanMessage]
+
+
 def test_a_complete_request_ends_with_the_user_or_a_result() -> None:
     assert isinstance(valid(HumanMessage("go"), AIMessage("yes"), complete=True).messages[-1], HumanMessage)
     assert valid(complete=True).messages
