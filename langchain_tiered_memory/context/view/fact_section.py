@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.tree.cover import CoverItem
     from langchain_tiered_memory.types.records import Entry, Fact
 
-_CANDIDATES_EACH = 6
+_CANDIDATES_EACH = 12
 """Facts that are looked at for each that may find room, the weightiest: so many that rarity decides among them, and no
 more, however long the session is."""
 _TOKENS_EACH = 12
@@ -94,6 +94,7 @@ def facts_of_view(
             count_text=count,
             told=prose,
             first=corrections,
+            among=found,
         )
 
     likely, marked = choose(found, spare=_CONTESTED), marks_what_lasts(found)

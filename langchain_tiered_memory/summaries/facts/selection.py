@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.facts.clauses import is_order, read
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.listing import facts_list, headed, line_of
-from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS, SAYS_NOT_WHAT, form_of
+from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS, SAME, SAYS_NOT_WHAT, form_of
 from langchain_tiered_memory.summaries.facts.signs import LASTING, among_its_like
 from langchain_tiered_memory.summaries.facts.supersession import rivals
+from langchain_tiered_memory.summaries.facts.values import corrects
 from langchain_tiered_memory.summaries.facts.written import only_ends, stated_in
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.text.similarity import are_alike
 from langchain_tiered_memory.text.terms import analyse, rarity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Fact
 
@@ -37,7 +38,6 @@ _SELDOM = 3
 """Facts that share a word, at most, for it to be what they are about."""
 ROUTINE = 4
 """Times that an order is given, each time of something else, from which it is how somebody works and no fact."""
-_PAIR = 2
 _DAY_TOKENS = 6
 """Of a line with a date, about: the first fact of a day takes it along."""
 _OF_A_NOTE = 0.5
@@ -61,6 +61,7 @@ def chosen_facts(
     count_text: Callable[[str], int],
     told: str = "",
     first: Collection[str] = (),
+    among: Sequence[Fact] = (),
 ) -> list[Fact]:
     """The facts worth showing, in their order.
 
@@ -69,7 +70,8 @@ def chosen_facts(
     out, and what `told`, prose that is shown as well, states already.
 
     The list, as `facts_list` writes it, has at most `room` tokens; `lasting_room`, where that is more, for facts that
-    must last (`LASTING`). Ids in `first` are taken before all others: what they correct is shown.
+    must last (`LASTING`). Ids in `first` are taken before all others: what they correct is shown. How rare words are is
+    counted `among` these facts: those that were chosen once already have rare words, and few others.
     """
     stated = stated_in(told, facts) if told else [False] * len(facts)
     waiting = [fact for fact, is_told in zip(facts, stated, strict=True) if not is_told and fact.status == "active"]
@@ -78,10 +80,15 @@ def chosen_facts(
     terms = [frozenset(analyse(fact.text)) for fact in waiting]
     seen = Counter(term for mine in terms for term in mine)
     tokens = [count_text(line_of(fact)) + 1 for fact in waiting]
-    worths = _worths(waiting, [mine - speakers for mine in terms], seen)
+    everywhere = Counter(term for fact in among for term in frozenset(analyse(fact.text))) | seen
+    worths = _worths(waiting, [mine - speakers for mine in terms], everywhere, among or waiting)
+    prices = [
+        _COST_ODDS * math.log(max(_LEAST_TOKENS, cost)) - worth for cost, worth in zip(tokens, worths, strict=True)
+    ]
+    tells = {term: math.log(1 + len(among or waiting) / times) for term, times in everywhere.items()}
     after: dict[int, list[int]] = {}
-    for older, later in _said_later(waiting, terms, seen):
-        worths[older] = min(worths[older], worths[later])
+    for older, later in _said_later(waiting, terms, seen, tells):
+        worths[later], prices[later] = max(worths[later], worths[older]), min(prices[later], prices[older])
         after.setdefault(older, []).append(later)
     doubtful = rivals(waiting)
     at = {fact.id: place for place, fact in enumerate(waiting)}
@@ -92,19 +99,23 @@ def chosen_facts(
 
     def rank(place: int) -> tuple[bool, bool, float, int]:
         fact = waiting[place]
-        cost = _COST_ODDS * math.log(max(_LEAST_TOKENS, tokens[place]))
-        return fact.id not in first, fact.weight < LASTING, cost - worths[place], -fact.seq
+        return fact.id not in first, fact.weight < LASTING, prices[place], -fact.seq
 
     def matters(place: int) -> bool:
         fact = waiting[place]
         return bool(terms[place]) and (worths[place] >= LEAST_WORTH or fact.weight >= LASTING or fact.id in first)
+
+    def later_of(place: int) -> Sequence[int]:
+        """What has to be shown with one; what is taken before all others waits for nothing."""
+        fact = waiting[place]
+        return () if fact.id in first or fact.weight >= LASTING else after.get(place, ())
 
     for place in sorted(filter(matters, range(len(waiting))), key=rank):
         beside = [at[one] for one in doubtful.get(waiting[place].id, ()) if at[one] not in chosen]
         new_days = {(headed(waiting[one]), day(waiting[one].at)) for one in (place, *beside)} - days
         cost = sum(tokens[one] for one in (place, *beside)) + _DAY_TOKENS * len(new_days)
         most = max(room, lasting_room) if waiting[place].weight >= LASTING else room
-        if place in chosen or spent + cost > most or any(later not in chosen for later in after.get(place, ())):
+        if place in chosen or spent + cost > most or any(later not in chosen for later in later_of(place)):
             continue
         rarest = sorted(terms[place], key=lambda term: (seen[term], term))[:RAREST_TERMS]
         near = {other for term in rarest for other in sharing.get(term, ())}
@@ -122,13 +133,17 @@ def chosen_facts(
     return [waiting[place] for place in sorted(said)]
 
 
-def _worths(facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mapping[str, int]) -> list[float]:
-    """How much each is worth showing: the log odds that it matters."""
-    templates = [template_of(fact.text) for fact in facts]
-    alike = Counter(templates)
-    of = len(facts)
+def _worths(
+    facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mapping[str, int], among: Sequence[Fact]
+) -> list[float]:
+    """How much each is worth showing: the log odds that it matters, its words held against those of the facts `among`.
+
+    What a fact needs to be understood may have been put before it since: its wording may be none of theirs.
+    """
+    alike = Counter(template_of(fact.text) for fact in among)
+    of = len(among)
     found: list[float] = []
-    for fact, mine, template in zip(facts, terms, templates, strict=True):
+    for fact, mine in zip(facts, terms, strict=True):
         weight = among_its_like(fact.weight)
         odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
         odds *= _OF_A_NOTE if fact.by_model and fact.weight >= LASTING else 1.0
@@ -136,7 +151,7 @@ def _worths(facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mappin
         together = math.fsum(rarity(seen[term], of) for term in mine)  # whatever the order of a set
         found.append(
             odds
-            + RARITY_ODDS * sum(telling) / RAREST_TERMS * rarity(alike[template], of)
+            + RARITY_ODDS * sum(telling) / RAREST_TERMS * rarity(max(alike[template_of(fact.text)], 1), of)
             + DENSITY_ODDS * together / max(len(mine), 1)
             + MENTION_ODDS * math.log2(max(fact.mentions, 1))
         )
@@ -144,29 +159,41 @@ def _worths(facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mappin
 
 
 def _said_later(
-    facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mapping[str, int]
-) -> Iterator[tuple[int, int]]:
-    """Places of facts with a value, each with that of a later one that has another value and shares a seldom word.
+    facts: Sequence[Fact], terms: Sequence[frozenset[str]], seen: Mapping[str, int], tells: Mapping[str, float]
+) -> list[tuple[int, int]]:
+    """Places of facts, in order, each with that of a later one that may say otherwise of the same.
 
-    The later one settles something, or these two alone have the word, and figures of one form: "the train gets in at
-    14:05", "her train, it's 15:40 now". It may take the place of the earlier, in whatever words, so it is shown before
-    it. The last come first.
+    The later one settles something, or has a figure of the same form ("the train gets in at 14:05", "her train, it's
+    15:40 now"), and they share a seldom word. Where it has such a figure, or takes something back outright, it is
+    enough that the same speaker tells much of the same (`SAME`). It may take the place of the earlier, in whatever
+    words, so that is never shown without it.
     """
-    holders: dict[str, list[int]] = {}
+    about = [mine - SAYS_NOT_WHAT for mine in terms]
+    told = [math.fsum(tells[term] for term in mine) for mine in about]
     forms = [form_of(fact.value) for fact in facts]
-    for place in range(len(facts) - 1, -1, -1):
-        fact = facts[place]
-        if fact.by_model or not fact.value:
+    holders: dict[str, list[int]] = {}
+    found: list[tuple[int, int]] = []
+    for later, fact in enumerate(facts):
+        if fact.by_model:
             continue
-        about = terms[place] - COMMON_TERMS - frozenset(analyse(fact.value))
-        for term in [term for term in about if 1 < seen[term] <= _SELDOM]:
-            for later in holders.get(term, ()):
-                is_pair = seen[term] == _PAIR and forms[place] and forms[place] == forms[later]
-                if facts[later].value == fact.value or facts[later].seq <= fact.seq:
-                    continue
-                if is_pair or "settles" in read(facts[later].text).signs:
-                    yield place, later
-            holders.setdefault(term, []).append(place)
+        settles, takes_back = "settles" in read(fact.text).signs, corrects(fact.text)
+        again = [term for term in about[later] if term in holders]
+        rarest = sorted(again, key=lambda term: (-tells[term], term))[:RAREST_TERMS]
+        for place in {place for term in rarest for place in holders.get(term, ())}:
+            measures = forms[later] != "" and forms[place] == forms[later]
+            if facts[place].seq == fact.seq or not (measures or settles or takes_back):
+                continue
+            shared = about[place] & about[later]
+            is_same = (measures or takes_back) and facts[place].speaker == fact.speaker
+            has_values = facts[place].value != "" and fact.value != ""
+            least = SAME * math.sqrt(told[place] * told[later])
+            if (has_values and min(seen[term] for term in shared) <= _SELDOM) or (
+                is_same and math.fsum(tells[term] for term in shared) >= least
+            ):
+                found.append((place, later))
+        for term in about[later]:
+            holders.setdefault(term, []).append(later)
+    return sorted(found)
 
 
 def _is_part(

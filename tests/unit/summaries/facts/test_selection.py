@@ -46,6 +46,21 @@ def test_the_name_of_who_is_spoken_to_tells_nothing() -> None:
     assert partner not in shown
 
 
+def test_how_rare_words_are_is_counted_among_all_that_was_said() -> None:
+    usual, rare = "The courier leaves the parcel at the gate.", "The cellist keeps her bow in the attic."
+    everything = facts_of(*[usual] * 30, rare)
+    likely = facts_of(usual, rare)
+    assert said(chosen_facts(likely, room=17, count_text=words, among=everything)) == [rare]
+
+
+def test_an_old_figure_waits_for_the_new_one_however_many_share_its_words() -> None:
+    older, later = "The invoice is 1,280 euros.", "After all that writing to and fro the invoice came down to 1,190."
+    others = [f"The invoice of {name} went to the printer." for name in ("Oda", "Per", "Ute", "Ivo", "Jan")]
+    everything = facts_of(older, *others, later, *["The courier leaves the parcel at the gate."] * 200)
+    shown = said(chosen_facts(facts_of(older, *others, later), room=17, count_text=words, among=everything))
+    assert older not in shown
+
+
 def test_a_statement_that_is_repeated_is_told_once() -> None:
     facts = facts_of(FACTS[0], FACTS[0], FACTS[1])
     assert len(chosen_facts(facts, room=99, count_text=words)) == 2
