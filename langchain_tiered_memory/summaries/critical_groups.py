@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.types.records import Entry, Group
 
-MAX_SENTENCE_CHARS = 600
-"""A longer one is pasted text: nobody said or decided anything in it."""
+_MAX_SENTENCE_CHARS = 600  # a longer one is pasted text: nobody decided anything in it
 _EDGE_CHARS = 4_000  # of a tool's output, at each end, in which an error says that it is one
 
 REMEMBER = re.compile(
@@ -89,7 +88,7 @@ def _binds(entry: Entry) -> bool:
 
 def _binding(sentence: str, entry: Entry) -> bool:
     low = cues.lowered(sentence)
-    if len(sentence) > MAX_SENTENCE_CHARS or asks(low):
+    if len(sentence) > _MAX_SENTENCE_CHARS or asks(low):
         return False
     decided = cues.DECISION.search(low)
     if entry.role == "assistant":

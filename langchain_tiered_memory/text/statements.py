@@ -49,6 +49,11 @@ says of a line stands behind one blank."""
 _MARKS = re.compile(r"\A[ \t]{0,40}(?:[#>*\u2022-]{1,6}[ \t]+){1,3}")
 _FIELD = re.compile(r"<(?P<name>[a-z]{1,20}(?:-[a-z]{1,20}){1,4})>[^<>]{0,4000}</(?P=name)>")
 """What a program filled in: no element of HTML has such a name."""
+_TAG = re.compile(
+    r"</?(?:a|b|br|button|center|code|div|em|h[1-6]|hr|i|img|input|li|link|meta|ol|p|path|pre|section|small|span|strong"
+    r"|sub|sup|svg|table|tbody|td|th|thead|tr|ul)\b[^<>]{0,300}>",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ def statements(text: str) -> list[Statement]:
 
 
 def shown_lines(text: str) -> list[str]:
-    """The lines of what a program printed: no marks, no numbered lines of a file, objects as their fields."""
+    """The lines of what a program printed: no tags and marks, no numbered lines of a file, objects as their fields."""
     if text.lstrip()[:1] in ("{", "["):
         fields = _fields(text)
         if fields:
@@ -79,7 +84,7 @@ def shown_lines(text: str) -> list[str]:
         if piece.kind == "code":
             lines += (" ".join(line.split()) for line in piece.text.splitlines()[1:-1])
         elif not _OF_A_FILE.match(piece.text):
-            lines.append(" ".join(plain(_MARKS.sub("", piece.text, count=1)).split()))
+            lines.append(" ".join(plain(_TAG.sub("", _MARKS.sub("", piece.text, count=1))).split()))
     return [line for line in lines if any(char.isalnum() for char in line)]
 
 

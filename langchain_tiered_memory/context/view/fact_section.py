@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _CANDIDATES_EACH = 12
 """Facts that are looked at for each that may find room, the weightiest: so many that rarity decides among them, and no
 more, however long the session is."""
-_TOKENS_EACH = 12
-"""Of a fact as it is listed, about."""
+_TOKENS_EACH, _SHORT_TOKENS = 12, 8
+"""Of a fact as it is listed, about, and of a short one: of those that are alike more are looked at than fit."""
 _CONTESTED = 1.5
 """Of the room, for a first choice: what does not stand by itself takes more words, or is not listed."""
 CORRECTED = 200
@@ -80,7 +80,7 @@ def facts_of_view(
         track=inputs.request.only_track,
         without=inputs.off,
         limit=_CANDIDATES_EACH * (most // _TOKENS_EACH + 1),
-        alike=most // _TOKENS_EACH + 1,
+        alike=most // _SHORT_TOKENS + 1,
         first=corrections,
     )
     more = _FINDS if inputs.searches else _MORE

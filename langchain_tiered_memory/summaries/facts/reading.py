@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.message_text import is_loaded
-from langchain_tiered_memory.summaries.critical_groups import MAX_SENTENCE_CHARS
 from langchain_tiered_memory.summaries.facts.clauses import (
     BRIEF_CHARS,
     LEAST_WORDS,
@@ -58,6 +57,7 @@ states more, and a pasted log must not crowd out the conversation."""
 _MOST_LENGTHS = 6
 """Lengths of a brief message that are counted: what is longer is mostly pasted, and nobody said it."""
 
+_MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
 CORRECTION = "correction"
 """The kind of a message by which a person corrects a fact."""
 CORRECTS = "tiered_memory_corrects"
@@ -145,7 +145,7 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
     about, asks, announced = asked, False, ""
     said = ((piece, quoted) for part, quoted in parts_of_message(entry, text) for piece in pieces(part))
     for piece, quoted in said:
-        if piece.kind not in ("sentence", "item") or len(piece.text) > MAX_SENTENCE_CHARS:
+        if piece.kind not in ("sentence", "item") or len(piece.text) > _MAX_LINE_CHARS:
             continue
         if (advises and not _is_told(piece)) or (quoted and not _IN_WORDS.search(piece.text)):
             continue

@@ -32,7 +32,7 @@ def test_a_row_of_a_table_is_told_by_its_cells() -> None:
 
 
 def test_what_a_program_printed_loses_its_marks_and_the_numbered_lines_of_files() -> None:
-    shown = "> Title\n   12\u2192x = 0\na/b.py:7:x = 1\nb.py-9-y = 2\na/b.py:8:    return 2"
+    shown = "<h1>Title</h1>\n   12\u2192x = 0\na/b.py:7:x = 1\nb.py-9-y = 2\na/b.py:8:    return 2"
     assert shown_lines(shown) == ["Title"]
     said = ["10:45 is the time", "404: no such page", "a/b.py:7: error: no x", "a/b.go:7:5: undefined: x", "7\tAnn"]
     assert shown_lines("\n".join(said)) == [" ".join(line.split()) for line in said]
