@@ -57,6 +57,8 @@ class Turn:
     """The user's words. Several parallel runs may have the same."""
     spoken: list[BaseMessage]
     query: str | None
+    settled: frozenset[str] = frozenset()
+    """Ids that were made here: no client has them, so parallel runs that share the turn write its words once."""
     is_written: bool = False
     """Whether `spoken` is in the session, under the ids that it has here."""
     variables: dict[str, Any] | None = None
@@ -75,7 +77,9 @@ class OpenTurns:
         """A turn. If the last opened one has the same words, it is that one: the chain asks again or is retried."""
         with self._lock:
             if self._newest is None or self._newest.key != key:
-                self._newest = Turn(key=key, spoken=with_ids(spoken), query=query)
+                named = with_ids(spoken)
+                settled = frozenset(str(one.id) for one, given in zip(named, spoken, strict=True) if not given.id)
+                self._newest = Turn(key=key, spoken=named, query=query, settled=settled)
                 self._turns = [*self._turns, self._newest][-_MOST_OPEN:]
             return self._newest
 
@@ -238,7 +242,7 @@ class ConversationTieredMemory(BaseMemory):
         turn, core = self._turn_of(inputs), self._session.core
         if turn.variables is None:
             if self.save_input_first and turn.spoken:
-                turn.spoken, turn.is_written = core.add_turn(turn.spoken), True
+                turn.spoken, turn.is_written = core.add_turn(turn.spoken, settled=turn.settled), True
             context = yield from core.context(
                 turn.query, max_tokens=self.max_tokens, view=self.view, system=self.system, model=self.model
             )
@@ -257,7 +261,9 @@ class ConversationTieredMemory(BaseMemory):
         spoken = self._spoken(inputs)
         turn = self._turns.closed(identity(spoken))
         said = turn.spoken if turn is not None else with_ids(spoken)
-        settled = frozenset(str(one.id) for one in said) if turn is not None and turn.is_written else frozenset[str]()
+        settled = turn.settled if turn is not None else frozenset[str]()
+        if turn is not None and turn.is_written:
+            settled |= {str(one.id) for one in said}
         try:
             key = chosen_key("output", self.output_key, outputs) if outputs else None
             answer = with_ids(their_own(answered(outputs[key]))) if key is not None else []
