@@ -42,7 +42,7 @@ def test_a_long_newest_answer_is_cut_before_the_record_is(call_style: CallStyle,
     policy = context.policy
     assert lines < 400 or "shortened" in context.guard.steps
     assert long["history"] > 0.8 * min(short["history"], policy.least_cover)
-    assert long["facts"] > 0.8 * min(short["facts"], policy.least_facts)
+    assert long["facts"] > 0.7 * min(short["facts"], policy.least_facts)  # a whole fact may have no room
 
 
 def edited(number: int) -> list[BaseMessage]:
