@@ -75,7 +75,9 @@ class Numbers:
     """Summaries beside a query of the caller's own, which recall answers, and beside work on files, which needs the
     files' own words."""
     facts_asked_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.08
-    """Facts beside it, and beside work on files."""
+    """Facts beside it."""
+    facts_at_work_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.04
+    """Facts beside work on files."""
     question_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
     """The last user message, where it is shown apart from the recent ones; a longer one is shown head and tail."""
     recent_most_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "fact_depth")] = 0.2

@@ -235,7 +235,6 @@ def table(settings: Settings, *, filled: int) -> dict[str, dict[ModeName, Policy
 
     in_any = "quotes that answer the question"
     beside = summaries(min(told.cover_share, numbers.cover_beside_share))
-    listed = facts(min(told.facts_share, numbers.facts_asked_share))
     return {
         "system": {"talk": row("system", 1.0, "system prompt and tool schemas")},
         "goal": {"talk": row("goal", numbers.goal_share, "the first user message, until it is answered")},
@@ -247,8 +246,8 @@ def table(settings: Settings, *, filled: int) -> dict[str, dict[ModeName, Policy
         },
         "facts": {
             "talk": facts(told.facts_share),
-            "asked": listed,
-            "files": listed,
+            "asked": facts(min(told.facts_share, numbers.facts_asked_share)),
+            "files": facts(numbers.facts_at_work_share),
         },
         "parts": {
             "talk": row(

@@ -70,7 +70,7 @@ class ContextSettings(Frozen):
     files, it is 12 %."""
     facts_share: float = Field(default=0.4, ge=0, lt=1)
     """The largest share of the budget for the list of facts. With a caller's `query` it is 8 %, because recall brings
-    the others, and so it is during work on files. If it is larger, views are condensed more often."""
+    the others, and during work on files 4 %. If it is larger, views are condensed more often."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""
     shares: SectionShares = Field(default_factory=SectionShares)

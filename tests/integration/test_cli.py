@@ -79,7 +79,7 @@ def test_the_policy_is_printed_in_tokens_of_a_budget_and_as_json() -> None:
     assert "small_share" in shown
     found = json.loads(called("policy", "--max-tokens", "4000", "--settings", "economy", "--json").stdout)
     rows = {row["section"]: row["tokens"] for row in found["modes"]["files"]["rows"]}
-    assert (rows["facts"], rows["recall"]) == (320, 400)
+    assert (rows["facts"], rows["recall"]) == (160, 400)
     assert found["numbers"]["small_share"]["unit"] == "of the budget"
 
 

@@ -83,7 +83,7 @@ def test_beside_work_on_files_the_account_tells_the_smaller_rooms() -> None:
         caps = {section.name: section.cap for section in context.sections}
         shares = Settings().context.shares
         assert caps["history"] == round(NUMBERS.cover_beside_share * 4000) + round(shares.user_queries * 4000)
-        assert caps["facts"] == round(NUMBERS.facts_asked_share * 4000)
+        assert caps["facts"] == round(NUMBERS.facts_at_work_share * 4000)
         assert caps["parts"] < caps["recent"] - caps["files"] < 4000
         assert context.policy.mode.names == ("files", "loop")
 

@@ -50,7 +50,7 @@ def test_where_two_modes_hold_the_plan_has_the_smaller_room_and_recall_that_of_t
     said = RecallBudget(share=0.25)
     asked, files, both = rooms("asked"), rooms("files", said=said), rooms("asked", "files")
     assert both.cover == min(asked.cover, files.cover)
-    assert both.of("facts") == files.of("facts") == asked.of("facts") == 640
+    assert both.of("facts") == files.of("facts") < asked.of("facts")
     assert both.stays == files.stays == 1000
     assert both.recall == asked.recall > files.recall
 
