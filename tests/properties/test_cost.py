@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 _STEP = 20
-_LATE = 1630 if EXHAUSTIVE else 830
+_LATE = 2130 if EXHAUSTIVE else 1330
 """Turns before the late ones: four times as many as before the early ones, or twice."""
 
 
@@ -77,10 +77,10 @@ def test_a_turn_costs_the_same_in_a_session_that_is_much_longer() -> None:
     memory = open_memory(None, settings=quick_settings(messages=10, sources=5), clock=lambda: NOW)
     session = memory.session("s")
     meter = Meter.on(memory)
-    session.add_messages(conversation(400))  # from here on there are as many facts as a view looks at
+    session.add_messages(conversation(900))  # from here on there are as many facts as a view looks at
     session.flush()
-    early = dearest(meter, session, start=400, turns=30)
-    for start in range(430, _LATE, 200):
+    early = dearest(meter, session, start=900, turns=30)
+    for start in range(930, _LATE, 200):
         session.add_messages(conversation(200, start=start))
         session.flush()
     late = dearest(meter, session, start=_LATE, turns=30)
