@@ -36,6 +36,8 @@ MENTION_ODDS = 0.3
 """What each doubling of its mentions adds."""
 _SELDOM = 3
 """Facts that share a word, at most, for it to be what they are about."""
+_NEAREST = 32
+"""Earlier facts with a word that one is held against, the last: of many that are alike each would be, else."""
 ROUTINE = 4
 """Times that an order is given, each time of something else, from which it is how somebody works and no fact."""
 _DAY_TOKENS = 6
@@ -179,7 +181,7 @@ def _said_later(
         settles, takes_back = "settles" in read(fact.text).signs, corrects(fact.text)
         again = [term for term in about[later] if term in holders]
         rarest = sorted(again, key=lambda term: (-tells[term], term))[:RAREST_TERMS]
-        for place in {place for term in rarest for place in holders.get(term, ())}:
+        for place in {place for term in rarest for place in holders[term][-_NEAREST:]}:
             measures = forms[later] != "" and forms[place] == forms[later]
             if facts[place].seq == fact.seq or not (measures or settles or takes_back):
                 continue
