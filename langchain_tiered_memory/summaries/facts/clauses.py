@@ -268,7 +268,7 @@ def read(clause: str) -> Read:
         said = worded(cues.lowered(clause))
     signs = said | _formed(clause, shape, value, named)
     if named and _introduces(clause, named):
-        signs.add("introduces")
+        signs = signs - {"tells nothing"} | {"introduces"}
     if about and len(about.words) > 1:
         signs.add("wide subject")
     return Read(frozenset(signs), tuple(found), named, shape, value)

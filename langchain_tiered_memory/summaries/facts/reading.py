@@ -34,7 +34,7 @@ from langchain_tiered_memory.summaries.facts.clauses import (
     trimmed,
 )
 from langchain_tiered_memory.summaries.facts.frames import frame_of
-from langchain_tiered_memory.summaries.facts.signs import LEAST_WEIGHT
+from langchain_tiered_memory.summaries.facts.signs import FILLER
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.readings import READ_CHARS
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.text.sentences import Piece
 
 
-READER_VERSION = 16
+READER_VERSION = 17
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
@@ -163,7 +163,7 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
         if stated is not None:
             if goal and is_ask(stated.text):
                 stated, goal = replace(stated, kind="goal"), False
-            if stated.weight >= LEAST_WEIGHT:
+            if stated.weight >= FILLER:
                 found.append((trimmed(stated.text, keep=stated.span), stated, quoted))
             about = stated.named or about
         asks = piece.text.rstrip().endswith(ASKS)

@@ -95,11 +95,8 @@ TALK = frozenset({"second person", "praises", "small talk", "tells little", "tel
 LASTING = 0.98
 """The weight of what a model says must last: above what any wording alone weighs, below a goal."""
 
-LEAST_WEIGHT = 0.025
-"""What weighs less is talk, and no fact."""
-
 FILLER = 0.033
-"""What weighs less only reacts, praises or agrees, whatever it is about."""
+"""What weighs less only reacts, praises or agrees, whatever it is about, and is no fact."""
 
 SURE = 0.2
 """The weight from which what rules read in messages counts beside a model's words for them."""

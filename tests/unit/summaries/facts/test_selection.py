@@ -1,11 +1,14 @@
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from langchain_tiered_memory.summaries.facts import selection
 from langchain_tiered_memory.summaries.facts.reading import read_facts
 from langchain_tiered_memory.summaries.facts.selection import chosen_facts
 from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.summaries.facts.written import facts_written
+from langchain_tiered_memory.text.terms import analyse
 from tests.fact_builders import entry, facts_of, said, words
 
 FACTS = [
@@ -44,6 +47,16 @@ def test_the_name_of_who_is_spoken_to_tells_nothing() -> None:
     shown = said(chosen_facts([*ann, *ben], room=28, count_text=words))
     assert stranger in shown
     assert partner not in shown
+
+
+def test_alike_facts_are_held_against_a_few_and_not_against_each_other() -> None:
+    def pairs(count: int) -> int:
+        facts = facts_of(*[f"The invoice of hall {n} is {1000 + n} euros now." for n in range(count)])
+        terms = [frozenset(analyse(one.text)) for one in facts]
+        seen = Counter(term for mine in terms for term in mine)
+        return len(selection._said_later(facts, terms, seen, dict.fromkeys(seen, 1.0)))
+
+    assert 0 < pairs(400) <= 2.2 * pairs(200)
 
 
 def test_how_rare_words_are_is_counted_among_all_that_was_said() -> None:
