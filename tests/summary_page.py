@@ -51,9 +51,8 @@ REPAIR = (
 INTRODUCTION = """# What summaries look like without a model
 
 The extractive condenser wrote these summaries. It needs no key and no download. Every sentence comes from its source.
-The condenser only adds the headings and a few words (`asked`, `Answer`, `Reply`, `used`, `Open`). If tools were used,
-it also adds a first line as an overview. `python -m tests.summary_page` makes this page, and a test compares it with
-the code.
+The condenser only adds the headings and a few words (`asked`, `Answer`, `Reply`, `used`, `Open`).
+`python -m tests.summary_page` makes this page, and a test compares it with the code.
 """
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.across.searching import Telling
 from langchain_tiered_memory.messages.showing import LEAST_TOKENS
 from langchain_tiered_memory.summaries.facts.listing import line_of
-from langchain_tiered_memory.summaries.rendering import moment, speaker_label, speaker_of, summary_block
+from langchain_tiered_memory.summaries.marks import speaker_label
+from langchain_tiered_memory.summaries.rendering import moment, speaker_of, summary_block
 from langchain_tiered_memory.text.fencing import ID_CHARS, MAX_NAME_CHARS, RECALL_TAG, neutralised, short_id
 from langchain_tiered_memory.text.truncation import head_and_tail
 from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary

@@ -6,13 +6,18 @@ import itertools
 import re
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.text.fencing import plain_name
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from langchain_tiered_memory.types.records import Role
+
 TOOL_MARK = "[tool]"
 """Stands before what a program or a web page said, at every level: it is a find, not anybody's wish or word."""
+
+_MAX_TOOL_NAME_CHARS = 40
 
 WAITING = "call "
 """Before a call without a result, behind the words of ours that say so."""
@@ -160,20 +165,9 @@ def is_kept(line: str) -> bool:
     return _KEEP.search(line) is not None
 
 
-REQUESTED = "requested:"
-"""Verb of an overview."""
-
 DATE = r"\d{1,2} [A-Z][a-z]{2,8} \d{4}"
-OVERVIEW = re.compile(r"^(?:[^:\n]{1,120}? requested: |The assistant used )[^\n]*\.$")
-"""The first line of summaries with calls of tools. Not to be told again one level up: it names what the sentences below
-it tell."""
-DAY_LINE = re.compile(rf"^\*\*((?:up to )?{DATE})\*\*$", re.MULTILINE)
-"""The line above what was said on a day, in a chronological summary."""
-TOLD_REQUEST = re.compile(r"^(?P<who>[^:\n]{1,60}?) requested: (?P<request>[^;\n]{1,160})")
-TOLD_USED = re.compile(
-    r"\bassistant used (?P<tools>[^;\n]{1,120}?)(?: on (?P<files>[^;\n]{1,300}?))?(?: \([^()\n]{1,60}\))?\.$"
-)
-"""Tools and files of an overview."""
+USED = "used "
+"""How a sentence begins that tells a call."""
 CODE = "Code: "
 """Before what a block of code defines."""
 OPEN = "Open: "
@@ -190,17 +184,10 @@ def date_of(at: float) -> str:
     return f"{day.day} {day:%b %Y}"
 
 
-def span_of(first_at: float, last_at: float) -> str:
-    """The days of a stretch: `8 May 2023`, or `8 May 2023 to 9 Jun 2023`."""
-    first, last = date_of(first_at), date_of(last_at)
-    return first if first == last else f"{first} to {last}"
-
-
-def listed(names: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
-
-
-def unlisted(names: str) -> list[str]:
-    """The names of which `listed` made a text."""
-    return [one for part in names.split(", ") for one in part.split(" and ") if one]
+def speaker_label(name: str | None, role: Role) -> str:
+    """Who said it, a tool behind its mark, on one line and without a colon, so that it reads back as one speaker."""
+    if role != "tool":
+        return plain_name(name, role) or role
+    plain = plain_name((name or "").removeprefix(TOOL_MARK))
+    plain = plain if plain != "tool" else ""
+    return f"{TOOL_MARK} {plain[:_MAX_TOOL_NAME_CHARS]}".strip()

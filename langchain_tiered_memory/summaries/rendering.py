@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.showing import name_for_tools
-from langchain_tiered_memory.summaries.marks import TOOL_MARK, without_marks
+from langchain_tiered_memory.summaries.marks import speaker_label, without_marks
 from langchain_tiered_memory.summaries.resolutions import short_of, whole_of
 from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint
 from langchain_tiered_memory.text.fencing import HISTORY_TAG, RECALL_TAG, neutralised, plain_label, plain_name
@@ -18,9 +18,8 @@ from langchain_tiered_memory.types.records import utc
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from langchain_tiered_memory.types.records import Entry, Role, Summary
+    from langchain_tiered_memory.types.records import Entry, Summary
 
-_MAX_TOOL_NAME_CHARS = 40
 SITTING_GAP_SECONDS = 4 * 3600.0
 """A pause of so long, or another day, starts a new dated sitting: people come back after it to something else."""
 _DAY_SECONDS = 86_400
@@ -178,15 +177,6 @@ def pins_block(pinned: Sequence[tuple[Entry, str]], left_out: Sequence[Entry] = 
 def speaker_of(entry: Entry) -> str:
     """Who said it: a name where there is one, else the role; what a tool said is marked."""
     return speaker_label(entry.name, entry.role)
-
-
-def speaker_label(name: str | None, role: Role) -> str:
-    """As `speaker_of`, on one line and without a colon, so that it reads back as one speaker."""
-    if role != "tool":
-        return plain_name(name, role) or role
-    plain = plain_name((name or "").removeprefix(TOOL_MARK))
-    plain = plain if plain != "tool" else ""
-    return f"{TOOL_MARK} {plain[:_MAX_TOOL_NAME_CHARS]}".strip()
 
 
 def quote(entry: Entry, text: str | None = None) -> str:

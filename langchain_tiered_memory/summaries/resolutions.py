@@ -7,32 +7,31 @@ are cut from the summary's own text, so they say nothing that it does not, and n
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
-from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries import marks
-from langchain_tiered_memory.summaries.writers.extractive_calls import USED
-from langchain_tiered_memory.summaries.writers.ranking import (
-    REPORTED,
-    Unit,
-    advice_share,
-    in_order_of_worth,
-    is_filler,
-    kind_of,
-    telling,
+from langchain_tiered_memory.summaries.writers.extractive import line_of, runs_of
+from langchain_tiered_memory.summaries.writers.extractive_sources import units_of_text, weighed
+from langchain_tiered_memory.summaries.writers.ranking import in_order_of_worth
+from langchain_tiered_memory.summaries.writers.sections import (
+    TO_DO,
+    ItemKind,
+    Line,
+    lines_of,
+    sentences_of,
+    without_open,
 )
-from langchain_tiered_memory.summaries.writers.sections import TO_DO, ItemKind, Line, lines_of, without_open
 from langchain_tiered_memory.text.fencing import neutralised
 from langchain_tiered_memory.text.readings import READ_CHARS, read_once
 from langchain_tiered_memory.text.sentences import pieces
-from langchain_tiered_memory.text.statements import MAX_JOINED_CHARS, clause_cut, leans
+from langchain_tiered_memory.text.statements import clause_cut
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from langchain_tiered_memory.types.records import Summary
 
@@ -46,31 +45,26 @@ JOINT_TOKENS = 64
 """What one line for many neighbours takes at least: it has room for a second statement."""
 _LEAST_WORDS = 5
 """Of a statement that is cut to fit into a headline: fewer tell nothing."""
-_LEAST_SHARE = 0.2
-"""What the most telling statement may take behind an overview that took nearly all."""
 _HEAD_CHARS = 100
 """Of what rules chose, about what a headline has room for: a short aside would stand for what was asked at length."""
 _HEADS = 12
 """Statements looked at for a headline; it shows the first that fit."""
-_LATER = 1e-6
-"""What a statement loses by each that stands before it: of equals the first is told."""
-_ASSISTANT = "assistant"
-_BY_ROLE = (_ASSISTANT, "user")
-"""How a line begins whose sentences are all one speaker's, colons in them or not."""
 _CHARS_PER_TOKEN = 4
 _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
 
-_SPAN_AT_END = re.compile(r" \(\d{1,2} [A-Z][a-z]{2,8} \d{4}(?: to \d{1,2} [A-Z][a-z]{2,8} \d{4})?\)\.$")
-
 
 def short_of(summary: Summary) -> str:
-    """What a summary says, within `SHORT_SHARE` of its characters.
+    """What a summary says, within `SHORT_SHARE` of its characters; at least one statement, cut where it is longer.
 
     A model put first what would be missed most, under each heading, so the first of each are shown, without what it
-    marked, which is listed beside it; of what rules wrote, the statements that tell most.
+    marked, which is listed beside it; of what rules wrote, the statements that tell most. What an audit appended is
+    left out: it is a list, for search and for the level above.
     """
-    return (_short_by_order if _is_of_model(summary) else _short_by_worth)(_told_of(summary))
+    text = _told_of(summary)
+    if not any(map(str.isalnum, text)):
+        return ""
+    return _points_in_short(text) if _is_of_model(summary) else _statements_in_short(text)
 
 
 def whole_of(summary: Summary, *, ends: bool = False) -> str:
@@ -82,11 +76,12 @@ def whole_of(summary: Summary, *, ends: bool = False) -> str:
 
 
 def _told_of(summary: Summary) -> str:
-    """What a briefer form is made of: of what a model wrote, no notes, and nothing that was open then."""
+    """What a briefer form is made of: nothing that an audit appended; of a model's, no notes and nothing open then."""
     text = summary.text[:READ_CHARS]
-    if not _is_of_model(summary):
-        return text
-    return without_open(marks.without_kept(text) if summary.level == 1 else text)
+    if _is_of_model(summary):
+        text = without_open(marks.without_kept(text) if summary.level == 1 else text)
+    text = marks.without_marks(text).strip()
+    return "\n".join(line for line in text.splitlines() if not marks.APPENDED.match(line)) or text
 
 
 def _is_of_model(summary: Summary) -> bool:
@@ -94,95 +89,59 @@ def _is_of_model(summary: Summary) -> bool:
 
 
 @read_once
-def _short_by_order(text: str) -> str:
-    return shortened(text, share=SHORT_SHARE, ranked=by_order, in_order=True)
+def _points_in_short(text: str) -> str:
+    """The points of a model's summary that it put first, each whole, and none in the place of one before it."""
+    points = list(lines_of(text))
+    said = [_told(one) for one in points]
+    room, chosen = _filled(text, _in_turn([one.kind for one in points]), [len(one) for one in said], stops=True)
+    bullets = [f"{points[place].bullet.strip()} ".lstrip() for place in chosen]
+    lines = [f"{bullet}{said[place]}" for bullet, place in zip(bullets, chosen, strict=True)]
+    return "\n".join(lines) if len(lines) > 1 else "".join(bullets) + _cut(said[chosen[0]], room)
 
 
 @read_once
-def _short_by_worth(text: str) -> str:
-    return shortened(text, share=SHORT_SHARE, ranked=by_worth)
+def _statements_in_short(text: str) -> str:
+    """The statements of a summary that tell most, in their order."""
+    units = weighed(list(units_of_text(text)))
+    room, chosen = _filled(text, in_order_of_worth(units), [len(line_of([unit])) for unit in units])
+    bullet = "- " if any(line.bullet for line in lines_of(text)) else ""
+    lines = [line_of(run) for run in runs_of([units[place] for place in chosen])]
+    return "\n".join(f"{bullet}{line if len(chosen) > 1 else _cut(line, room)}" for line in lines)
 
 
-def shortened(
-    text: str, *, share: float, ranked: Callable[[Sequence[Told]], Iterable[int]], in_order: bool = False
-) -> str:
-    """The overview of a summary and the statements ranked first, in their order, within `share` of its characters.
+def _filled(text: str, order: Iterable[int], sizes: Sequence[int], *, stops: bool = False) -> tuple[int, list[int]]:
+    """The room of the short form of a text, and the first of `order` that fit into it, at least one, in their places.
 
-    At least one statement, cut between words where it is longer than that; empty for a summary that says nothing.
-    With `in_order`, points stay whole and none takes the place of one before it, the overview gives way to the first,
-    and what is to be done stands behind its heading, without which it would pass for done.
-    What an audit appended is left out: it is a list, for search and for the level above.
+    With `stops` none takes the place of one before it, and what is all that there is stays whole.
     """
-    overview, told = read_told(text)
-    chars, has_overview = len(text), bool(overview)
-    if in_order:
-        overview, told = _with_points(overview, told, chars=round(share * chars))
-    if not overview and not told:
-        return _cut(text.strip(), max(1, round(share * len(text))))
-    order = list(ranked(told))
-    room = round(share * chars) - len(overview)
-    chosen: set[int] = set()
+    whole = room = max(round(SHORT_SHARE * len(text)), 1)
+    longest = len(text) if stops and len(sizes) == 1 else round(_LONGEST_SHARE * len(text))
+    chosen: list[int] = []
     for place in order:
-        size = len(told[place].whole)
-        if not chosen and not overview:
-            alone = in_order and len(told) == 1 and not has_overview
-            room = max(room, size if alone else min(size, round(_LONGEST_SHARE * chars)))
-        elif not chosen:
-            room = max(room, round(_LEAST_SHARE * chars))
-        if size <= room:
-            chosen.add(place)
-            room -= size
-        elif in_order:
-            break
-    if not chosen and told:
-        best = told[order[0]]
-        if not overview:
-            return _cut(best.whole, max(room, 1))
-        return f"{overview}\n{best.bullet}{_cut(best.whole, max(room, 1))}"
-    return "\n".join([*([overview] if overview else ()), *_joined([told[place] for place in sorted(chosen)])])
+        if not chosen:
+            whole = room = max(room, min(sizes[place], longest))
+        elif sizes[place] > room:
+            if stops:
+                break
+            continue
+        chosen.append(place)
+        room -= sizes[place]
+    return whole, sorted(chosen)
 
 
-def _with_points(overview: str, told: Sequence[Told], *, chars: int) -> tuple[str, tuple[Told, ...]]:
-    """The overview where the first point has room beside it, and the statements of each line as one."""
-    points = tuple(replace(one, label=f"{one.heading}: ") if one.is_to_do else one for one in _points(told))
-    return ("" if points and len(overview) + len(points[0].whole) > chars else overview), points
+def _told(line: Line) -> str:
+    """A point as it stands alone: behind its heading where that alone says that it is not done."""
+    return f"{line.heading}: {line.words}" if line.kind in TO_DO and line.heading else line.words
 
 
-def _points(told: Sequence[Told]) -> Iterator[Told]:
-    """The statements of each line as one."""
-    for _, run in groupby(told, key=lambda one: (one.line, one.label)):
-        first, *others = run
-        yield replace(first, text=" ".join([first.text, *(one.text for one in others)]))
-
-
-def by_order(told: Sequence[Told]) -> Iterator[int]:
-    """The first statement of each kind of section, then the second of each."""
+def _in_turn(kinds: Sequence[ItemKind]) -> list[int]:
+    """The first of each kind of section, an overview last, then the second of each."""
     seen = Counter[ItemKind]()
-    turns: list[tuple[int, int]] = []
-    for place, one in enumerate(told):
-        turns.append((seen[one.kind], place))
-        seen[one.kind] += 1
-    return (place for _, place in sorted(turns))
-
-
-def by_worth(told: Sequence[Told]) -> Iterator[int]:
-    """The statements that tell most, first; fillers where there is nothing else."""
-    places = [place for place, one in enumerate(told) if not is_filler(one.text)] or list(range(len(told)))
-    reported = [one.is_reported for one in told]
-    advice = advice_share([told[place].is_advice for place in places], works=any(reported))
-    units = [
-        Unit(
-            text=told[place].text,  # who says it tells nothing
-            kind=told[place].kind if told[place].kind != "point" else kind_of(told[place].text),
-            source=0,
-            tokens=len(told[place].whole) / _CHARS_PER_TOKEN,
-            weight=telling(told[place].text)
-            * (1 - _LATER * place)
-            * (REPORTED if reported[place] else advice if told[place].is_advice else 1.0),
-        )
-        for place in places
-    ]
-    return (places[index] for index in in_order_of_worth(units))
+    turns: list[tuple[int, bool, int]] = []
+    for place, kind in enumerate(kinds):
+        turns.append((seen[kind], kind == "overview", place))
+        seen[kind] += 1
+    return [place for *_, place in sorted(turns)]
 
 
 def headline_of(summary: Summary, *, count_text: Callable[[str], int]) -> str:
@@ -219,30 +178,22 @@ def joint_headline(
 
 def _heads(summary: Summary) -> tuple[str, ...]:
     """The statements of a summary that tell most, each on one line with who said it, the best first."""
-    return (_heads_by_order if _is_of_model(summary) else _heads_by_worth)(_told_of(summary))
+    text = _told_of(summary)
+    said = _points_for_a_line(text) if _is_of_model(summary) else _statements_for_a_line(text)
+    return tuple(" ".join(one.split()) for one in said)
 
 
 @read_once
-def _heads_by_order(text: str) -> tuple[str, ...]:
-    return _heads_of(text, by_order)
+def _points_for_a_line(text: str) -> tuple[str, ...]:
+    said = [(line.kind, one) for line in lines_of(text) if not line.is_code for one in sentences_of(_told(line))]
+    return tuple(said[place][1] for place in _in_turn([kind for kind, _ in said])[:_HEADS])
 
 
 @read_once
-def _heads_by_worth(text: str) -> tuple[str, ...]:
-    return _heads_of(text, by_worth, most_chars=_HEAD_CHARS)
-
-
-def _heads_of(
-    text: str, ranked: Callable[[Sequence[Told]], Iterable[int]], *, most_chars: int = READ_CHARS
-) -> tuple[str, ...]:
-    overview, everything = read_told(text)
-    in_words = [one for one in everything if not one.text.startswith(marks.CODE)] or everything
-    told = [replace(one, text=clause_cut(one.text, most_chars=most_chars)) for one in in_words]
-    found = [told[place] for place in islice(ranked(told), _HEADS)]
-    said = [" ".join(one.whole.split()) for one in sorted(found, key=lambda one: one.is_reported)]
-    # Which tools were used on which files tells less than any words, and more than any call.
-    spoken = 0 if marks.REQUESTED in overview else sum(not one.is_reported for one in found)
-    return tuple(one for one in (*said[:spoken], overview, *said[spoken:]) if one)
+def _statements_for_a_line(text: str) -> tuple[str, ...]:
+    units = weighed(list(units_of_text(text)))
+    best = (units[place] for place in islice(in_order_of_worth(units), _HEADS))
+    return tuple(line_of([replace(one, text=clause_cut(one.text, most_chars=_HEAD_CHARS))]) for one in best)
 
 
 def _with_statements(
@@ -280,13 +231,6 @@ def _dates(first_at: float, last_at: float) -> str:
     return f"{first:%Y-%m-%d}/{last:%m-%d}" if first.year == last.year else f"{first:%Y-%m}/{last:%Y-%m}"
 
 
-def _joined(chosen: Sequence[Told]) -> Iterator[str]:
-    """A line for each speaker of a line of the summary, sentences side by side."""
-    for _, run in groupby(chosen, key=lambda one: (one.line, one.label)):
-        first, *others = run
-        yield " ".join([f"{first.bullet}{first.whole}", *(one.text for one in others)])
-
-
 def _cut(line: str, chars: int) -> str:
     """The beginning of a line: its first sentences where they fit, else between words where it has any."""
     if len(line) <= chars:
@@ -298,103 +242,3 @@ def _cut(line: str, chars: int) -> str:
         return line[: ends[-1] - 1]
     head = line[:chars]
     return f"{head.rsplit(' ', 1)[0] if ' ' in head else head}\u2026"
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One statement of a summary."""
-
-    text: str
-    """Without bullet and speaker."""
-    label: str
-    """Who said it and when, with a colon and a blank; empty where nobody is named."""
-    line: int
-    kind: ItemKind
-    bullet: str = ""
-    heading: str = ""
-    """Under which it stands."""
-    is_advice: bool = False
-    """Whether an assistant says it."""
-
-    @property
-    def is_reported(self) -> bool:
-        """Whether it is a call, or what a tool printed."""
-        by_itself = (marks.WAITING, marks.NOT_ANSWERED)
-        return self.text.startswith((marks.TOOL_MARK, USED)) or (not self.label and self.text.startswith(by_itself))
-
-    @property
-    def is_to_do(self) -> bool:
-        """Whether its heading alone says that it is not done."""
-        return self.kind in TO_DO and self.heading != "" and not self.label
-
-    @property
-    def whole(self) -> str:
-        """As it stands alone."""
-        return f"{self.label}{self.text}"
-
-
-@read_once
-def read_told(text: str) -> tuple[str, tuple[Told, ...]]:
-    """The overview of a summary, empty where it has none, and what else it says; without what an audit appended."""
-    overview: list[str] = []
-    told: list[Told] = []
-    for line in lines_of(marks.without_marks(text)):
-        if line.lead:
-            still_open = line.whole.partition(marks.SAID)[0].strip()
-            if still_open and not line.lead.startswith(marks.TOOL_MARK):
-                told.append(Told(still_open, "", line.number, "open"))
-        elif line.is_overview:
-            overview.append(_SPAN_AT_END.sub(".", line.whole))
-        elif line.kind == "overview" and not told and sum(map(len, overview)) < MAX_JOINED_CHARS // 2:
-            overview += (piece.text for piece in pieces(line.whole)[:1])
-        else:
-            told += (replace(one, heading=line.heading) for one in _of_line(line))
-    return clause_cut(" ".join(overview), most_chars=MAX_JOINED_CHARS), tuple(told)
-
-
-def _of_line(line: Line) -> Iterator[Told]:
-    """The statements of one line: each with its speaker, an answer with its question where it needs that."""
-    bullet = f"{line.bullet.strip()} " if line.bullet else ""
-    number, kind, rest = line.number, line.kind, line.words
-    if rest.startswith(marks.TOOL_MARK):
-        yield Told(clause_cut(rest, most_chars=MAX_JOINED_CHARS), "", number, "technical", bullet)
-        return
-    label, question = "", list[str]()
-    spoken = marks.SPOKEN.match(rest)
-    asks = False
-    if spoken:
-        label, rest, asks = spoken[0].rstrip() + " ", rest[spoken.end() :], bool(spoken["asked"])
-    for text in [clause_cut(rest, most_chars=MAX_JOINED_CHARS)] if rest.startswith(USED) else sentences_of(rest):
-        answer = marks.ANSWER.match(text)
-        if answer is None:
-            if asks:
-                question.append(text)
-            else:  # one that begins with a subject of its own has no other; what a role says has its speaker
-                is_said = label.startswith(_BY_ROLE)
-                begins = not is_said and marks.SPOKEN.match(text) is not None and not rest.startswith(text)
-                is_advice = label.startswith(_ASSISTANT)
-                yield Told(text, "" if begins else label, number, kind, bullet, is_advice=is_advice)
-            continue
-        asked = f"{label}{' '.join(question)}" if question else ""
-        who = f"{answer['speaker']} ({answer['when']}): " if answer["when"] else f"{answer['speaker']}: "
-        said = text[answer.end() :]
-        short = len(asked) + len(text) <= MAX_JOINED_CHARS
-        if asked and short and (answer["speaker"] == "assistant" or telling(said) < 1.0):
-            yield Told(f"{asked} {text}", "", number, kind, bullet)
-        else:
-            yield Told(said, who, number, kind, bullet, is_advice=who.startswith(_ASSISTANT))
-        label, asks, question = who, False, []
-    if question:
-        yield Told(" ".join(question), label, number, kind, bullet)
-
-
-def sentences_of(text: str) -> Iterator[str]:
-    """Sentences, one that leans on the one before it with that."""
-    waiting = ""
-    for piece in pieces(text):
-        joins = waiting and leans(piece.text) and len(waiting) + len(piece.text) < MAX_JOINED_CHARS
-        if waiting and not joins:
-            yield waiting
-        waiting = f"{waiting} {piece.text}" if joins else piece.text
-    if waiting:
-        yield waiting

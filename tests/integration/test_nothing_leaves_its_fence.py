@@ -14,8 +14,9 @@ from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
 from langchain_tiered_memory.messages.repair import make_valid
 from langchain_tiered_memory.messages.showing import pointer_to
 from langchain_tiered_memory.runs.file_list import files_block
+from langchain_tiered_memory.summaries.marks import speaker_label
 from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
-from langchain_tiered_memory.summaries.rendering import Quoted, pins_block, quote, recall_block, speaker_label
+from langchain_tiered_memory.summaries.rendering import Quoted, pins_block, quote, recall_block
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, SourceText
 from langchain_tiered_memory.text.fencing import (
     HISTORY_TAG,

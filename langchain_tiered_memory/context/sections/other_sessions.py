@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.across.searching import Telling
 from langchain_tiered_memory.extensions import SectionText
 from langchain_tiered_memory.summaries.facts.listing import line_of
-from langchain_tiered_memory.summaries.rendering import day, speaker_label
+from langchain_tiered_memory.summaries.marks import speaker_label
+from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.types.contexts import Source
 
 if TYPE_CHECKING:

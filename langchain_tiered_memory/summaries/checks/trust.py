@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.soundness import FRAME
-from langchain_tiered_memory.summaries.marks import HEADING, TOOL_MARK
-from langchain_tiered_memory.summaries.rendering import speaker_label
+from langchain_tiered_memory.summaries.marks import HEADING, TOOL_MARK, speaker_label
 from langchain_tiered_memory.text.sentences import FENCE, pieces
 from langchain_tiered_memory.text.terms import analyse
 

@@ -19,8 +19,7 @@ from langchain_tiered_memory.summaries.facts.reading import SPEAKERS, fact_state
 from langchain_tiered_memory.summaries.facts.related import SAYS_NOT_WHAT
 from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
-from langchain_tiered_memory.summaries.resolutions import sentences_of
-from langchain_tiered_memory.summaries.writers.sections import lines_of
+from langchain_tiered_memory.summaries.writers.sections import lines_of, sentences_of
 from langchain_tiered_memory.text.identifiers import folded, identifiers
 from langchain_tiered_memory.text.noun_phrases import normalised
 from langchain_tiered_memory.text.readings import READ_CHARS

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import is_kept, is_marked
-from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, kind_of, telling
+from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, kind_of, telling, within
 from langchain_tiered_memory.summaries.writers.sections import Line, lines_of
 from langchain_tiered_memory.text.identifiers import names
 from langchain_tiered_memory.text.sentences import pieces
@@ -84,23 +84,15 @@ def cut_to_size(text: str, *, max_tokens: int, count_text: Callable[[str], int])
     if count_text(text) <= max_tokens:
         return Cut(text)
     lines = list(_lines(text[: max(1, max_tokens) * _MAX_CHARS_PER_TOKEN]))
-    tokens = [count_text(line.whole) for line in lines]
-    order = list(in_order_of_worth([_weighed(line, size) for line, size in zip(lines, tokens, strict=True)]))
-    chosen: list[int] = []
-    room = max_tokens
-    headed = set[int]()
-    for place in order:
-        line = lines[place]
-        heading = count_text(line.above) if line.above and line.section not in headed else 0
-        if tokens[place] + heading <= room:
-            chosen.append(place)
-            headed.add(line.section)
-            room -= tokens[place] + heading
-    while chosen:
-        cut = _joined([lines[place] for place in sorted(chosen)])
-        if count_text(cut) <= max_tokens:
-            return Cut(cut, len(lines) - len(chosen))
-        chosen.pop()
+    units = [_weighed(line, count_text(line.whole)) for line in lines]
+    order = list(in_order_of_worth(units))
+
+    def of(room: int) -> list[Line]:
+        return [lines[place] for place in within(units, order, room)]
+
+    chosen = of(most_fitting(max_tokens, lambda room: count_text(_joined(of(room))) <= max_tokens))
+    if chosen:
+        return Cut(_joined(chosen), len(lines) - len(chosen))
     best = lines[order[0]].whole if order else text
     return Cut(_cut_words(best, max_tokens, count_text), len(lines))
 

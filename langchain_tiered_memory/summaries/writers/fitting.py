@@ -2,20 +2,19 @@
 
 Most of an agent's history is files that were read, listings and logs, of which a summary says what was looked at and
 what came of it. A model is shown the head and the tail of each, and asked for less; what people and the assistant say
-stays whole. What stands there twice is shown once: a line that tools repeat, and what a call that edits leaves as it
-is. The transcript, facts, search and the audit, which mends what a summary dropped, have everything.
+stays whole. A sentence that tools repeat is shown once. The transcript, facts, search and the audit, which mends what a
+summary dropped, have everything.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import without_kept
 from langchain_tiered_memory.summaries.tree.sizing import LEAST_TOKENS, target_and_cap
-from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, long_arguments, split_at_calls
+from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
 from langchain_tiered_memory.summaries.writers.jobs import NOTES, CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.ranking import is_filler
 from langchain_tiered_memory.text.readings import READ_CHARS
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 LEFT_OUT = f"{GAP} the middle is left out ...]"
 """Between head and tail. Without a figure, which a model might repeat as if somebody had said it."""
 SAME = f"{GAP}]"
-"""In the place of what is shown before, or of what an edit leaves as it is."""
+"""In the place of what is shown before."""
 _REPEATED_WORDS = 8
 """A line of a tool's output with so many words is a sentence, not code: where another output has it too, it is what the
 tool always says."""
@@ -106,7 +105,6 @@ class Shortening:
         said, rest = source.text[:start], source.text[start:]
         shown = _new_lines(rest, seen) if source.role == "tool" else rest
         if self._count_text(shown) > self._tool_tokens:
-            shown = _changed_lines(shown) if source.role == "assistant" else shown
             shown = head_and_tail(shown, max_tokens=self._tool_tokens, count=self._count_text, line=LEFT_OUT)
         if shown == rest:
             return source
@@ -122,48 +120,14 @@ def _machine_start(source: SourceText) -> int | None:
 
 
 def _new_lines(text: str, seen: set[str]) -> str:
-    """`text` without sentences that an output before it has too."""
+    """`text` with a mark in the place of each run of sentences that an output before it has too."""
     lines = text.split("\n")
     sentences = {line.strip() for line in lines if len(line.split()) >= _REPEATED_WORDS}
     sentences = {line for line in sentences if not line.endswith(":")}  # it says whose words follow
     again = sentences & seen
     seen |= sentences
-    return _without(lines, again) if again else text
-
-
-def _changed_lines(calls: str) -> str:
-    """Calls without the lines that stand twice in one: what an edit replaces and what it puts there have them both.
-
-    Where that leaves nothing, as where lines change places, the first that stands in another place is told.
-    """
-    shown: list[str] = []
-    for call in split_at_calls(calls):
-        lines = call.split("\n")
-        counts = Counter(line.strip() for line in lines)
-        again = {line for line, count in counts.items() if line and count > 1}
-        texts = long_arguments(call)
-        if again and len(texts) > 1 and all(line.strip() in again for text in texts for line in text if line.strip()):
-            *_, old, new = texts
-            again.discard(next((put.strip() for was, put in zip_longest(old, new, fillvalue="") if was != put), ""))
-        shown.append(_without(lines, again))
-    return "\n".join(shown)
-
-
-def _without(lines: Sequence[str], left_out: set[str]) -> str:
-    """Lines without some of them; a mark in the place of each run, with the blank lines in it."""
-    kept: list[str] = []
-    blank = 0
-    for line in lines:
-        if line.strip() in left_out:
-            if blank and kept[-blank - 1 : -blank] == [SAME]:
-                del kept[-blank:]
-            if kept[-1:] != [SAME]:
-                kept.append(SAME)
-            blank = 0
-        else:
-            kept.append(line)
-            blank = blank + 1 if not line.strip() else 0
-    return "\n".join(kept)
+    shown = [SAME if line.strip() in again else line for line in lines]
+    return "\n".join(line for before, line in pairwise(["", *shown]) if not line == before == SAME)
 
 
 _PIECE_WORDS = 60

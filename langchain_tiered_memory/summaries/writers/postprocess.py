@@ -26,11 +26,9 @@ from langchain_tiered_memory.summaries.facts.clauses import LEAST_WORDS
 from langchain_tiered_memory.summaries.facts.related import may_replace
 from langchain_tiered_memory.summaries.facts.written import has_statements
 from langchain_tiered_memory.summaries.marks import (
-    CODE,
     NOT_ANSWERED,
     SAID,
     STILL_OPEN,
-    TOOL_MARK,
     WAITING,
     date_of,
     ends,
@@ -40,7 +38,6 @@ from langchain_tiered_memory.summaries.marks import (
 )
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
 from langchain_tiered_memory.summaries.writers.extractive import line_of
-from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, is_call
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
 from langchain_tiered_memory.summaries.writers.ranking import in_order_of_worth
@@ -194,7 +191,6 @@ def _says_something(text: str) -> bool:
 _AUDIT_SHARE = 0.25
 """Of a summary's size, what the audit may append where its text leaves room."""
 _MOST = 12
-_BEGINNING_CHARS = 40  # of a statement, by which it is found where it was said
 _LEAST_LETTERS = 0.6
 """Of a statement: below that it is a row of figures, a place in a file, a line of code."""
 _UNSPACED_LETTERS = 8
@@ -249,10 +245,9 @@ def _missing(text: str, job: CondenseJob, *, decided: bool, in_statements: bool)
         untold = [call for call in source.open_calls if folded(call) not in whole]
         many = f"1 of {len(untold)}: " if len(untold) > 1 else ""
         yield from (f"{NOT_ANSWERED}{WAITING}{many}{call}" for call in untold[:1])
-    said = [unit for unit in units_of(job) if not _is_in_a_call(unit, job)]
-    units = [unit for unit in said if _is_understood(unit)]
+    units = [unit for unit in units_of(job) if _is_understood(unit)]
     terms = frozenset(analyse(text))
-    for unit in () if in_statements else reversed(said):
+    for unit in () if in_statements else reversed(units):
         if _is_left_open(unit, job) and not _is_told(unit, terms):
             yield f"{STILL_OPEN}{line_of([unit])}"
     if not decided:
@@ -270,12 +265,7 @@ def _by_worth(units: Sequence[Unit], stated: str, job: CondenseJob) -> Iterator[
 
 def _is_understood(unit: Unit) -> bool:
     """Whether somebody who reads the statement alone knows what it says: no code, no row of figures, no question."""
-    if (
-        unit.speaker.startswith(TOOL_MARK)
-        or unit.text.startswith(CODE)
-        or is_call(unit)
-        or any(one in unit.text for one in _ESCAPES)
-    ):
+    if unit.by_tool or unit.is_code or unit.is_call or any(one in unit.text for one in _ESCAPES):
         return False
     if asks(unit.text) and not unit.asked:
         return False
@@ -286,18 +276,11 @@ def _is_understood(unit: Unit) -> bool:
     return letters >= _LEAST_LETTERS * len(said) and (spaced or unspaced)
 
 
-def _is_in_a_call(unit: Unit, job: CondenseJob) -> bool:
-    """Whether it stands in what a call carries, and not in the words before it."""
-    source = job.sources[unit.source]
-    start = call_start(source.text) if source.role == "assistant" else None
-    return start is not None and unit.text[:_BEGINNING_CHARS] not in source.text[:start]
-
-
 def _is_left_open(unit: Unit, job: CondenseJob) -> bool:
     """Whether somebody said that something is open; of what summaries tell, the last may still."""
     if job.level > 1 and unit.source < len(job.sources) - 1:
         return False
-    return _is_understood(unit) and cues.QUESTION.search(cues.lowered(unit.text)) is not None
+    return cues.QUESTION.search(cues.lowered(unit.text)) is not None
 
 
 def _is_told(unit: Unit, terms: frozenset[str]) -> bool:

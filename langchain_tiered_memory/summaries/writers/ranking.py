@@ -18,6 +18,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries import marks
 from langchain_tiered_memory.summaries.facts.clauses import read
 from langchain_tiered_memory.summaries.facts.signs import FILLER, PARTICULAR, TALK, weight_of
 from langchain_tiered_memory.text import lexicon as cues
@@ -44,19 +45,6 @@ _KIND_WEIGHT: dict[ItemKind, float] = {
 }  # fmt: skip
 _EMPTY_WORDS = COMMON.union(*FUNCTION_WORDS.values())
 
-_EVENT = re.compile(
-    r"(?:^|[,;] |\band |\bbut |\byesterday,? |\brecently,? |\bfriday,? |\bweek(?:end)?,? )(?:i|we|he|she|they"
-    r"|my [\w-]{2,20})"
-    r"(?:['\u2019]ve| have| had| has)?(?: also| just| recently| finally| actually| even| already| both)?"
-    r" (?:\w{2,20}[a-z]ed|went|bought|made|took|met|began|built|broke|brought|chose|drew|drove|fell|flew|found"
-    r"|gave|grew|led|left|lost|paid|ran|rode|saw|sold|sent|spent|swam|taught|threw|won|wore|wrote|read|got|had"
-    r"|been|did)\b"
-    r"|\b(?:(?:i|we)(?:['\u2019]m| am|['\u2019]re| are|['\u2019]ve been| have been)(?: also| still| currently"
-    r"| just)? (?:planning|thinking (?:of|about)|looking (?:for|into|at)|applying|working (?:on|at|in|as|with)"
-    r"|studying|learning|taking|training|saving|preparing|starting|moving|getting|trying|hoping|considering"
-    r"|writing|building|creating|reading|going (?:to|on|through))|sign(?:ed|ing) up|enrolled"
-    r"|applied (?:to|for)|keen on|interested in)\b"
-)
 _FLATTENED = 0.25
 """Power of a statement's weight: beside how rare its words are, the worth that it has by itself counts a little."""
 _MANY_ITEMS = 3
@@ -80,8 +68,6 @@ class Unit:
     when: str = ""
     """A date to stand behind it, where its own words need one."""
     weight: float = 1.0
-    day: str = ""
-    """When it was said, where the summary that it is read from tells."""
     asked: str = ""
     """The question that it answers."""
     asker: str = ""
@@ -91,6 +77,21 @@ class Unit:
     def told(self) -> str:
         """Its words, with those of the question before it."""
         return f"{self.asked} {self.text}" if self.asked else self.text
+
+    @property
+    def by_tool(self) -> bool:
+        """Whether a tool says it."""
+        return self.speaker.startswith(marks.TOOL_MARK)
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it tells a call."""
+        return self.text.startswith(marks.USED)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it tells what a block of code defines."""
+        return self.text.startswith(marks.CODE)
 
 
 def advice_share(advised: Sequence[bool], *, works: bool) -> float:
@@ -137,11 +138,6 @@ def _is_brief(text: str, signs: frozenset[str]) -> bool:
     return text.isascii() and text.count(" ") < _BRIEF_BLANKS and signs.isdisjoint((*PARTICULAR, "full name"))
 
 
-def is_event(text: str) -> bool:
-    """Whether a statement tells what somebody did or is going to do: it needs its day."""
-    return _EVENT.search(cues.lowered(text)) is not None
-
-
 def kind_of(text: str) -> ItemKind:
     """The kind of a sentence of a conversation, by its wording."""
     low = cues.lowered(text)
@@ -185,6 +181,16 @@ def in_order_of_worth(
         told.update(terms[index])
         chosen[units[index].source] += 1
         yield index
+
+
+def within(units: Sequence[Unit], order: Sequence[int], room: float) -> list[int]:
+    """Those of `order` that fit into `room` by their tokens, one after the other; in their places."""
+    chosen: list[int] = []
+    for index in order:
+        if units[index].tokens <= room:
+            room -= units[index].tokens
+            chosen.append(index)
+    return sorted(chosen)
 
 
 def _weighed(units: Sequence[Unit], dull: frozenset[str]) -> list[dict[str, float]]:

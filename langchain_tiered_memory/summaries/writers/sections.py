@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.summaries import marks
-from langchain_tiered_memory.text.sentences import FENCE
+from langchain_tiered_memory.text.sentences import FENCE, pieces
+from langchain_tiered_memory.text.statements import MAX_JOINED_CHARS, leans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,8 +119,6 @@ class Line:
     """The heading or the name of a theme above it, as it stands there."""
     section: int = 0
     """How many of these stand before it."""
-    day: str = ""
-    """In a chronological summary."""
     bullet: str = ""
     """With the blanks around it."""
     lead: str = ""
@@ -142,11 +141,6 @@ class Line:
         """Whether it is a tool's find."""
         return marks.without_marks(self.words).startswith(marks.TOOL_MARK)
 
-    @property
-    def is_overview(self) -> bool:
-        """Whether it is the first line of ours, which names what those below it tell."""
-        return self.number == 0 and marks.OVERVIEW.match(self.whole) is not None
-
 
 def lines_of(text: str) -> Iterator[Line]:
     """The lines of a finished summary, with the kinds of their sections, which a bold line that names a theme keeps."""
@@ -163,11 +157,10 @@ def lines_of(text: str) -> Iterator[Line]:
                 yield replace(at, whole="\n".join(code), number=number, is_code=True)
                 code = []
         elif heading := marks.HEADING.match(whole):
-            day = marks.DAY_LINE.match(whole)
-            at = replace(at, above=whole, section=at.section + 1, day=day[1] if day else at.day)
+            at = replace(at, above=whole, section=at.section + 1)
             if heading["marked"]:
                 named = heading["marked"].strip(" :")
-                at = replace(at, kind=kind_of_heading(named), heading=named, day="")
+                at = replace(at, kind=kind_of_heading(named), heading=named)
         elif whole.strip():
             bullet, lead = marks.BULLET.match(whole), marks.APPENDED.match(whole)
             line = replace(at, whole=whole, number=number, bullet=bullet[0] if bullet else "")
@@ -189,3 +182,15 @@ def without_open(text: str) -> str:
             left.append(line)
     told = "\n".join(left).strip()
     return told if any(line.strip() and not marks.HEADING.match(line) for line in left) else text
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """Sentences, one that leans on the one before it with that."""
+    waiting = ""
+    for piece in pieces(text):
+        joins = waiting and leans(piece.text) and len(waiting) + len(piece.text) < MAX_JOINED_CHARS
+        if waiting and not joins:
+            yield waiting
+        waiting = f"{waiting} {piece.text}" if joins else piece.text
+    if waiting:
+        yield waiting

@@ -7,11 +7,9 @@ from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.summaries.resolutions import (
     HEADLINE_TOKENS,
     SHORT_SHARE,
-    by_worth,
     headline_of,
     joint_headline,
     short_of,
-    shortened,
     whole_of,
 )
 from tests.unit.summaries.test_rendering import DAY, summary
@@ -53,7 +51,7 @@ def test_whatever_a_summary_says_in_short_it_takes_little_more_than_its_share_an
     brief = short_of(summary(text))
     assert len(brief) <= max(0.6, SHORT_SHARE) * len(text) + 200
     words = text.split()
-    assert all(word.strip("():,…") in text for word in brief.split())
+    assert all(word.strip("():,….") in text for word in brief.split() if word != "asked:")
     assert not words or brief == "" or brief.split()
 
 
@@ -110,14 +108,14 @@ Also said: 3 Jul 2023; Mel; Caro
 
 
 def test_a_chat_in_short_tells_no_fillers_and_nothing_appended() -> None:
-    found = shortened(CHAT, share=0.7, ranked=by_worth)
+    found = short_of(summary(CHAT))
     assert "- Caroline (27 Jun 2023): I went to a counseling workshop in Oslo last Friday." in found
     assert not any(word in found for word in ("agree", "Luna", "Also said", "Reply"))
 
 
 def test_a_model_written_overview_comes_first() -> None:
     text = f"## Overview\nAnn and Ben plan a ride to Oslo.\n{TEXT}"
-    assert short_of(summary(text)).startswith("Ann and Ben plan a ride to Oslo.\n")
+    assert short_of(summary(text, model="a-model")).startswith("Ann and Ben plan a ride to Oslo.\n")
 
 
 def test_what_a_model_put_first_under_each_heading_is_what_stands_in_short() -> None:
@@ -180,7 +178,7 @@ def test_of_statements_that_tell_the_same_the_first_is_told_whoever_speaks_seldo
             *(f"- Ann: q{n} {said}" for n in (1, 2, 3)),
         ]
     )
-    assert shortened(text, share=0.35, ranked=by_worth).splitlines()[0] == f"- Ann: q0 {said}"
+    assert short_of(summary(text)).splitlines()[0] == f"- Ann: q0 {said}"
 
 
 OPEN = "## Next steps\n- Ben sends the larch panels to Oslo.\nStill open: who pays?\nAlso said: F-0000"

@@ -1,5 +1,6 @@
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -140,24 +141,17 @@ def test_a_model_s_prose_is_condensed_too() -> None:
     assert stated(condensed(job([prose], target=40, most=50, level=2, strategy="thematic")).text) >= 1
 
 
-def test_the_list_of_facts_of_a_source_is_not_told_again() -> None:
-    told = SourceText(
-        id="p", text="## Key points\n- Ann: Oslo it is.\n## Facts\n- Figure: the port is 8443", tokens=90, at=0.0, seq=1
-    )
-    assert "8443" not in condensed(job([told], level=2, strategy="thematic")).text
-
-
 def test_what_a_finished_summary_says_is_read_with_what_it_stands_under() -> None:
     text = (
         "**5 May 2023**\n- Ann: It rains.\n\n## Major decisions\n1. Ben: Tea it is.\n```\n# no heading\n```\n"
         "Also said: Cy: Bread is out."
     )
-    read = [(line.words, line.kind, line.day, line.is_code) for line in lines_of(text)]
+    read = [(line.words, line.kind, line.is_code) for line in lines_of(text)]
     assert read == [
-        ("Ann: It rains.", "point", "5 May 2023", False),
-        ("Ben: Tea it is.", "decision", "", False),
-        ("```\n# no heading\n```", "decision", "", True),
-        ("Cy: Bread is out.", "point", "", False),
+        ("Ann: It rains.", "point", False),
+        ("Ben: Tea it is.", "decision", False),
+        ("```\n# no heading\n```", "decision", True),
+        ("Cy: Bread is out.", "point", False),
     ]
 
 
@@ -242,24 +236,6 @@ def test_talk_is_told_by_its_statements_without_a_line_that_names_its_subjects()
     assert all(line.startswith(("## ", "- ")) for line in lines)
 
 
-def test_an_overview_of_an_assistant_s_work_says_what_was_asked_and_what_was_used() -> None:
-    one = job(
-        talk(
-            ("user", "user", "Please find out why the nightly export stopped on Monday."),
-            ("assistant", "assistant", 'I look.\nread_file(path="logs/export.log")'),
-            ("read_file", "tool", "ERROR the disk of 20 GB is full\n" * 9),
-            (
-                "assistant",
-                "assistant",
-                "The disk of the archive is full. It holds 20 GB of old exports, and no more fits.",
-            ),
-        )
-    )
-    overview = condensed(one).text.splitlines()[0]
-    assert "user requested: Please find out why the nightly export stopped on Monday" in overview
-    assert "the assistant used read_file on export.log" in overview
-
-
 def test_a_question_stands_before_its_answer() -> None:
     said = talk(
         ("Ann", "user", "I am back from the harbour. How many bolts does the crane need?"),
@@ -312,7 +288,7 @@ def test_calls_are_told_in_words_and_a_tool_s_lines_keep_their_mark() -> None:
         ("Grep", "tool", '   {"user": "done"}\n```\n    x = 8443\n```'),
     )
     text = condensed(job(said)).text
-    assert "assistant: used Grep on src/billing: pattern `retry limit`; used Read on src/a.py." in text
+    assert 'assistant: used Grep(pattern="retry limit", path="src/billing"); used Read(file_path="src/a.py").' in text
     below = SourceText(id="s", text=text, tokens=count(text), at=1.7e9, seq=2)
     above = condensed(job([below, below], level=2, strategy="thematic")).text
     assert all(line.startswith("[tool] Grep:") for line in above.splitlines() if "8443" in line)
@@ -325,17 +301,6 @@ def test_a_call_that_nothing_answered_is_told_where_it_was_made_alone(lead: str)
     for sources in ([first, summary_of(chat(), 3)], [summary_of(chat(), 3), first]):
         above = condensed(job(sources, target=60, most=70, level=2, strategy="thematic")).text
         assert "call edit" not in above
-
-
-def test_a_request_that_the_overview_tells_is_told_once() -> None:
-    said = talk(
-        ("user", "user", "Please find out who billed the mooring of the Kraken twice."),
-        ("assistant", "assistant", 'Grep(pattern="mooring", path="src/billing")'),
-        ("assistant", "assistant", "The importer adds the fee a second time."),
-    )
-    text = condensed(job(said)).text
-    assert text.count("billed the mooring") == 1
-    assert "The importer adds the fee" in text
 
 
 def test_a_tool_cannot_answer_in_the_name_of_a_person() -> None:
@@ -357,21 +322,10 @@ def test_strategies_differ() -> None:
     days = [source(n, one.text, at=1.7e9 + 86_400 * (n // 8)) for n, one in enumerate(chat() * 2)]
     made = {name: condensed(job(days, target=300, most=350, strategy=name)).text for name in FORMS}
     assert len(set(made.values())) == len(made)
-    dates = [line for line in made["chronological"].splitlines() if line.startswith("**")]
-    assert dates == ["**14 Nov 2023**", "**15 Nov 2023**", "**16 Nov 2023**"] or dates == sorted(dates)
-    assert len(dates) > 1
+    dates = re.findall(r"\(\d+ Nov 2023\)", made["chronological"].partition("\n## ")[0])
+    assert len(set(dates)) > 1
+    assert dates == sorted(dates)
     assert count(made["concise"]) < 0.7 * count(made["detailed"])
-    assert sum(line.startswith("- ") for line in made["concise"].splitlines()) <= 7
-
-
-def test_a_chronological_summary_keeps_its_days_one_level_up() -> None:
-    days = [source(n, one.text, at=1.7e9 + 86_400 * n) for n, one in enumerate(chat()[:6])]
-    made = condensed(job(days, strategy="chronological"))
-    below = SourceText(id="s", text=made.text, tokens=made.tokens, at=days[-1].at, seq=6)
-    above = condensed(job([below], level=2, strategy="chronological", target=90, most=110)).text
-    told = {line for line in above.splitlines() if line.startswith("**")}
-    assert told
-    assert told <= {line for line in made.text.splitlines() if line.startswith("**")}
 
 
 FRAME_TEXT = (

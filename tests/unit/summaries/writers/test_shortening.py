@@ -16,8 +16,6 @@ from langchain_tiered_memory.summaries.writers.fitting import LEFT_OUT, Shorteni
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, SourceText
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from langchain_tiered_memory.types.records import Role
 
 TREE = TreeSettings()
@@ -115,16 +113,6 @@ def test_what_tools_repeat_is_shown_once_in_a_call_and_no_line_of_code_is_lost()
     assert all(f"{n}: return {n}" in text for n, text in enumerate(texts, 1))
 
 
-def test_of_an_edit_the_lines_that_change_are_shown() -> None:
-    same = [f"    line {n} stays exactly as it was before" for n in range(60)]
-    old, new = ([*same[:30], f"    retries = {n}", *same[30:]] for n in (3, 9))
-    call = "\n".join(["I raise it.", "edit(", "path=a.py", "old:", *old, "new:", *new, ")"])
-    (found,) = shown(job_of(source(1, "assistant", call))).sources
-    assert "retries = 3" in found.text
-    assert "retries = 9" in found.text
-    assert found.text.startswith("I raise it.\nedit(\npath=a.py")
-
-
 def test_what_is_asked_for_goes_by_what_is_said_and_not_by_how_long_tools_are() -> None:
     calls = [source(n, "assistant", f'grep(pattern="{"the 450 euros were paid; " * 20}{n}")') for n in range(0, 10, 2)]
     results = [source(n, "tool", "No matches found in 450 files.") for n in range(1, 10, 2)]
@@ -166,25 +154,3 @@ def test_a_line_that_says_whose_words_follow_stays() -> None:
     results = [source(n, "tool", f"{refused}\nleave berth {n} alone") for n in range(1, 3)]
     found = shown(job_of(*results))
     assert [one.text for one in found.sources] == [one.text for one in results]
-
-
-def edit_of(old: Sequence[str], new: Sequence[str]) -> str:
-    return "\n".join(["Moving.", "edit(", 'path="a/b.py"', "old:", *old, "new:", *new, ")"])
-
-
-LINES = [f"    crane_{number} = weigh(berth={number}, tide='low')" for number in range(12)]
-
-
-def test_an_edit_whose_lines_all_stand_in_both_tells_the_first_that_changed() -> None:
-    moved = [*LINES[:3], LINES[9], *LINES[3:9], *LINES[10:]]
-    (found,) = shown(job_of(source(1, "assistant", edit_of(LINES, moved)))).sources
-    assert LINES[9].strip() in found.text
-    assert LINES[0].strip() not in found.text
-
-
-def test_what_an_edit_leaves_as_it_is_is_one_mark_with_its_blank_lines() -> None:
-    old = [line for one in LINES for line in (one, "")]
-    new = [*old[:8], "    crane_99 = None", *old[8:]]
-    (found,) = shown(job_of(source(1, "assistant", edit_of(old, new)))).sources
-    assert found.text.count("[...]") == 3
-    assert "crane_99 = None" in found.text
