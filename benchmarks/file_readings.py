@@ -86,7 +86,7 @@ def play(*, turns: int, budget: int, changes: float) -> Sent:
 
 def _compare(sent: Sent, above: Sequence[BaseMessage], message: ToolMessage, text: str, *, count: Any) -> None:  # noqa: ANN401 - counts a text
     sent.readings += 1
-    if "is unchanged since message" in message.text and message.text != text:
+    if "has the same text as message" in message.text and message.text != text:
         sent.pointed += 1
         sent.saved_tokens += count(text) - count(message.text)
         sent.astray += not any(text in one.text for one in above)

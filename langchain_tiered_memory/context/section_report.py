@@ -130,7 +130,7 @@ def account(
             *(
                 LeftOut(
                     what=piece.entry.id,
-                    reason=f"a file unchanged since message {piece.stands_in.seq}: {POINTED}",
+                    reason=f"a file with the text of message {piece.stands_in.seq}: {POINTED}",
                     tokens=piece.entry.tokens - piece.tokens,
                 )
                 for piece in pieces

@@ -91,7 +91,7 @@ def test_a_file_that_stands_in_the_request_unchanged_is_pointed_to(folder: Path,
         shown = tool_texts(model.prompts[-1])
         assert "lines 1 to 60 of 60" in shown[0]
         assert shown[0].endswith("line 60 = 420")
-        assert "'a.py' is unchanged since message 3 above" in shown[1]
+        assert "'a.py' has the same text as message 3 above" in shown[1]
         assert len(shown[1]) < len(shown[0]) / 3
         assert "shown once more" in shown[2]
         assert shown[2].split("\n")[1:] == shown[0].split("\n")[1:]
@@ -152,7 +152,7 @@ def test_a_page_that_was_not_shown_is_shown_and_one_that_was_is_pointed_to(folde
         assert "lines 1 to" in shown[0]
         assert "lines 8 to" in shown[1]
         for place, number in ((2, 3), (3, 5), (4, 3)):  # never to a message that only points itself
-            assert f"unchanged since message {number} above" in shown[place]
+            assert f"has the same text as message {number} above" in shown[place]
 
 
 def test_a_changed_file_is_shown_again_and_a_deleted_one_as_it_was(folder: Path, call_style: CallStyle) -> None:

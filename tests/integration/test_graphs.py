@@ -92,7 +92,7 @@ async def test_a_long_run_opens_a_file_once_and_points_to_it_then(loaded: Any) -
     shown = [one.text for one in result["messages"] if one.type == "tool"]
     assert "What the graphs here share" in shown[0]
     assert shown[1] == shown[0]
-    assert "is unchanged since message" in result["messages"][-1].text, "the model was sent a pointer"
+    assert "has the same text as message" in result["messages"][-1].text, "the model was sent a pointer"
     counts = sys.modules["parts"].memory().run("t").report().counts
     assert (counts["opened_new"], counts["opened_hot"], counts["offered"]) == (1, 1, 1)
 

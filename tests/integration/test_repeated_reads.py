@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FILE = "\n".join(f"{line:6d}\tvalue_{line} = {line * 7}" for line in range(1, 81))
 OTHER = FILE.replace("value", "figure")
-POINTER = "is unchanged since message"
+POINTER = "has the same text as message"
 
 
 def calls(*asked: tuple[str, dict[str, Any]], number: int) -> AIMessage:
