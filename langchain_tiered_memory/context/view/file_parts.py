@@ -7,7 +7,7 @@ lay between now and the last look at the file; the age of the text itself tells 
 divided by the age of its file and by the root of its own, more the more it has to do with what the agent is doing
 (`relatedness`), and the room goes to the lines that are worth most.
 
-Readings that overlap are one run of lines. What a shell changed without saying how is doubtful, or gone. What a later
+What a shell changed without saying how is doubtful, or gone. What a later
 call replaced is shown as it stands after it; what the recent messages show is not shown again.
 """
 
@@ -95,7 +95,7 @@ class _Fragment:
     touched: list[tuple[int, int, int]] = field(default_factory=list)
     """Lines that the agent wrote, from and up to, and when, as an age."""
     read: list[tuple[int, int, int]] = field(default_factory=list)
-    """Lines that were read again since, or read later than the others."""
+    """Lines that were read again since."""
     seen: list[tuple[int, int, int]] = field(default_factory=list)
     """Lines that the view shows where they were written."""
 
@@ -104,7 +104,7 @@ class _Fragment:
         """All of it."""
         return "\n".join(self.lines)
 
-    def shift(self, lines: int, *, behind: Sequence[int] = (0,)) -> None:
+    def shift(self, lines: int, *, behind: Sequence[int]) -> None:
         """So many lines more, or fewer, stand before what is known of those from each of `behind` on."""
         for known in (self.touched, self.read, self.seen):
             known[:] = [(a + lines * bisect(behind, a), b + lines * bisect(behind, b), age) for a, b, age in known]
@@ -132,7 +132,7 @@ def file_parts(
     for one in texts:
         touched[one.text.path] = min(one.age, touched.get(one.text.path, one.age))
     touched |= {path: min(age, NUMBERS.part_named_file_age) for path, age in touched.items() if _is_named(path, doing)}
-    pieces = _by_worth(fragments, list(_pieces(fragments, touched)), doing)
+    pieces = _by_worth(fragments, touched, doing)
     spent, paths = 0, set[str]()
     taken: list[_Piece] = []
     # Of each run of lines, where passages that are taken begin and end: a passage beside one needs no mark there.
@@ -215,7 +215,7 @@ def _tell_of_command(by_path: dict[str, list[_Fragment]], text: Unsaid, *, seq: 
 
 
 def _take_in(before: list[_Fragment], fresh: _Fragment) -> None:
-    """Add a run of lines to those of its file: what it says is taken from the others, and it joins what it goes on."""
+    """Add a run of lines to those of its file: what it says is taken from the others."""
     whole = fresh.text
     for fragment in [one for one in before if one.text in whole or (one.doubtful and _mostly_in(one, fresh))]:
         before.remove(fragment)
@@ -234,13 +234,6 @@ def _take_in(before: list[_Fragment], fresh: _Fragment) -> None:
                 fragment.read.append((start, end, fresh.age))
                 return
             fragment.seen.append((start, end, fresh.age))
-        elif not (fresh.shown or fragment.shown or fragment.written or fragment.doubtful):
-            if (lines := _joined(fragment.lines, fresh.lines)) is not None:
-                _lengthen(fragment, fresh, lines, at=len(lines) - len(fresh.lines))
-                return
-            if (lines := _joined(fresh.lines, fragment.lines)) is not None:
-                _lengthen(fragment, fresh, lines, at=0)
-                return
     before.append(fresh)
 
 
@@ -248,27 +241,6 @@ def _mostly_in(fragment: _Fragment, fresh: _Fragment) -> bool:
     """Whether more than half of the lines that say something stand in a newer run, or of those in it here."""
     old, new = ({line for line in one.lines if line.strip()} for one in (fragment, fresh))
     return 2 * len(old & new) > min(len(old), len(new))
-
-
-def _joined(first: Sequence[str], second: Sequence[str]) -> list[str] | None:
-    """Two runs of lines as one, where the second begins within the first and goes on behind its end."""
-    lines: list[str | None] = [*second, None, *first]
-    common = [0] * len(lines)  # of what ends at each line, how many lines it has in common with how the second begins
-    for place in range(1, len(lines)):
-        found = common[place - 1]
-        while found and lines[found] != lines[place]:
-            found = common[found - 1]
-        common[place] = found + (lines[found] == lines[place])
-    is_telling = sum(map(len, second[: common[-1]])) >= NUMBERS.part_piece_chars
-    return [*first, *second[common[-1] :]] if is_telling else None
-
-
-def _lengthen(fragment: _Fragment, fresh: _Fragment, lines: list[str], *, at: int) -> None:
-    """Make a run of lines one with a newer one, whose lines are those from `at` on."""
-    if at == 0:
-        fragment.shift(len(lines) - len(fragment.lines))
-    fragment.lines, fragment.seq = lines, fresh.seq
-    fragment.read.append((at, at + len(fresh.lines), fresh.age))
 
 
 def _replace(fragment: _Fragment, change: Change, *, age: int, shown: bool) -> bool:
@@ -293,18 +265,16 @@ def _replace(fragment: _Fragment, change: Change, *, age: int, shown: bool) -> b
     return not fragment.shown
 
 
-def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Iterator[_Piece]:
+def _by_worth(fragments: Sequence[_Fragment], touched: Mapping[str, int], doing: AbstractSet[str]) -> list[_Piece]:
+    """The pieces, best first: those that have to do with what is being done before others of their kind and age."""
+    pieces: list[_Piece] = []
     for number, fragment in enumerate(fragments):
         if fragment.shown:
             continue
         worth = _worth(fragment)
         of_file = touched.get(fragment.path, fragment.age) + NUMBERS.part_least_file_age
         for start, end, words in _telling_passages(fragment.text):
-            yield _Piece(number, start, end, words, max(worth[start:end]) / of_file)
-
-
-def _by_worth(fragments: Sequence[_Fragment], pieces: Sequence[_Piece], doing: AbstractSet[str]) -> list[_Piece]:
-    """The pieces, best first: those that have to do with what is being done before others of their kind and age."""
+            pieces.append(_Piece(number, start, end, words, max(worth[start:end]) / of_file))
     related = relatedness([piece.words for piece in pieces], doing)
     keys = [
         (-piece.worth * (1 + NUMBERS.part_related_times * share), -fragments[piece.fragment].seq, piece.start, place)
