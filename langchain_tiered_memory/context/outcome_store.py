@@ -19,7 +19,7 @@ from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import lock_session
 from langchain_tiered_memory.sql.schema import digest_of, entries, outcomes, packed, plans, storable, unpacked
 from langchain_tiered_memory.transcript.outbox import write_down
-from langchain_tiered_memory.types.outcomes import Outcome, OutcomeKind
+from langchain_tiered_memory.types.outcomes import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -64,6 +64,10 @@ def insert_outcome(
     keep: int,
 ) -> None:
     """Write an outcome down; of the session's only the `keep` newest stay."""
+    stored = dataclasses.asdict(outcome)
+    del stored["undone_at"]  # has a column
+    stored["track"] = packed(outcome.track)
+    stored["left_out"] = [dataclasses.asdict(one) | {"what": packed(one.what)} for one in outcome.left_out]
     mine = outcomes.c.session_key == ref.key
     connection.execute(
         insert(outcomes).values(
@@ -73,21 +77,13 @@ def insert_outcome(
             kind=str(outcome.kind),
             at=outcome.at,
             last_seq=outcome.last_seq,
-            payload=_payload(outcome),
+            payload=json.dumps(stored),
             plan_before=None if plan_before is None else storable(plan_before),
             plan_after=None if plan_after is None else storable(plan_after),
         )
     )
     newest_to_go = select(outcomes.c.key).where(mine).order_by(outcomes.c.key.desc()).limit(1).offset(keep)
     connection.execute(delete(outcomes).where(mine, outcomes.c.key <= newest_to_go.scalar_subquery()))
-
-
-def _payload(outcome: Outcome) -> str:
-    stored = dataclasses.asdict(outcome)
-    del stored["undone_at"]  # has a column
-    stored["track"] = packed(outcome.track)
-    stored["left_out"] = [dataclasses.asdict(one) | {"what": packed(one.what)} for one in outcome.left_out]
-    return json.dumps(stored)
 
 
 def outcome_of(row: Columns) -> Outcome:
@@ -147,17 +143,9 @@ class Outcomes(Room):
         return True
 
     def add(self, ref: SessionRef, view_name: str, outcome: Outcome, *, keep: int, event: Event | None = None) -> bool:
-        """Write down an outcome that changed no plan, and its event; whether it was.
-
-        One that repeats the last is not kept again, nor any when the session was removed.
-        """
-        mine = and_(outcomes.c.session_key == ref.key, outcomes.c.view == digest_of(view_name))
-        newest = select(outcomes).where(mine).order_by(outcomes.c.key.desc()).limit(1)
+        """Write down an outcome that changed no plan, and its event; `False` when the session was removed."""
         with self.database.write() as connection:
             if lock_session(connection, ref.key) is None:
-                return False
-            last = readable(connection, connection.execute(newest).mappings(), outcome_of)
-            if last and _repeats(outcome, last[0]):
                 return False
             insert_outcome(connection, ref, view_name, outcome, plan_before=None, plan_after=None, keep=keep)
             write_down(connection, event, ref.key)
@@ -222,11 +210,6 @@ class Outcomes(Room):
         """How many messages of the assistant a track has behind a number."""
         mine = and_(entries.c.session_key == ref.key, entries.c.track == packed(track))
         return self._count(select(func.count()).where(mine, entries.c.role == "assistant", entries.c.seq > after))
-
-
-def _repeats(one: Outcome, last: Outcome) -> bool:
-    same = (one.kind, one.reason, one.last_seq) == (last.kind, last.reason, last.last_seq)
-    return same and one.kind is OutcomeKind.FAILED
 
 
 def _row(connection: Connection, ref: SessionRef, outcome_id: str) -> RowMapping:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, StorageError
-from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind
+from langchain_tiered_memory.types.outcomes import Outcome, OutcomeKind
 from langchain_tiered_memory.types.records import LeftOut
 from tests.run_builders import ODD, outcome
 from tests.store_builders import NOW, append, forget_messages, forget_session, incoming, open_store, session_with
@@ -79,25 +79,6 @@ def test_outcomes_come_newest_first_by_kind_and_the_oldest_go(store: SqlStore) -
     wanted = [one for one in made[:0:-1] if one.kind is OutcomeKind.TRUNCATED]
     assert store.outcomes.read(ref, limit=9, kinds=[OutcomeKind.TRUNCATED]) == wanted
     assert store.outcomes.read(other, limit=9) == [theirs]
-
-
-def test_the_same_failure_of_a_view_is_written_down_once(store: SqlStore) -> None:
-    ref = session_with(store, 1)
-    failed = outcome(OutcomeKind.FAILED)
-
-    def add(view: str = "view", **changes: object) -> bool:
-        values = {"id": outcome().id} | changes
-        return store.outcomes.add(ref, view, dataclasses.replace(failed, **values), keep=50)  # type: ignore[arg-type]
-
-    assert add()
-    assert not add(at=NOW + 5, error="in other words")
-    assert add(view="another")
-    assert not add()
-    assert add(reason=FailureReason.TIMEOUT)
-    assert add(last_seq=4)
-    assert not add(last_seq=4)
-    assert add()
-    assert len(store.outcomes.read(ref, limit=50)) == 5
 
 
 def test_undoing_puts_the_plan_before_back_once(store: SqlStore) -> None:
