@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.messages.repair import Validated
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.contexts import ViewPolicy
     from langchain_tiered_memory.types.outcomes import GuardReport, ViewDiff
 
 _ATTEMPTS = 6
@@ -66,7 +65,7 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
         report = joined(report, told)
         if inputs.has_view and report.outcome.kind is not OutcomeKind.NOT_NEEDED:
             # What left the view may be what answers.
-            inputs = inputs.with_recall(said_beside(inputs, shown.rendered.plan))
+            inputs = inputs.resolved(ratio=inputs.ratio, given=said_beside(inputs, shown.rendered.plan))
             shown = replace(shown, inputs=replace(shown.inputs, recall_budget=inputs.recall_budget))
         recalled = recalling(shown)
         context = _finished(shown, recalled, report=report, parent=parent, parent_room=room)
@@ -113,8 +112,14 @@ def _shown(inputs: Inputs) -> Flow[tuple[Packing, GuardReport]]:
     if inputs.has_view:
         packing, report = yield from decide(inputs)
         mode = with_loop(inputs.mode, inputs.request, packing.rendered.tail)
-        policy = replace(_as_bound(packing), mode=mode)
-        return replace(packing, inputs=replace(packing.inputs, policy=policy)), report
+        policy = replace(packing.inputs.policy, mode=mode)
+        # As it bound this view, where facts that must last or messages that must be shown had more.
+        bound = {}
+        if sum(piece.tokens for piece in packing.pieces if piece.part == "facts") > policy.of("facts"):
+            bound["facts"] = max(policy.of("facts"), record_room(packing.inputs, packing.rendered.plan.items))
+        if packing.is_cut:  # recall lends its room
+            bound["recent"] = policy.total - policy.fixed
+        return replace(packing, inputs=replace(packing.inputs, policy=policy.telling(**bound))), report
     if inputs.policy.is_full:  # there is no view that a guard could make smaller
         raise BudgetError(no_room_beside(inputs.policy.fixed, inputs.budget.max_tokens, ratio=inputs.ratio))
     pieces = () if inputs.is_new else _asked_alone(inputs)
@@ -123,17 +128,6 @@ def _shown(inputs: Inputs) -> Flow[tuple[Packing, GuardReport]]:
     need = Need(used_tokens=used, zone=report.zone, percent=math.inf)
     nothing = RenderedView(plan=ViewPlan(border=0, tail_from=1), head=(), tail=())
     return Packing(inputs=inputs, need=need, rendered=nothing, pieces=pieces), report
-
-
-def _as_bound(packing: Packing) -> ViewPolicy:
-    """The policy as it bound this view, where facts that must last or messages that must be shown had more."""
-    inputs, policy = packing.inputs, packing.inputs.policy
-    bound = {}
-    if sum(piece.tokens for piece in packing.pieces if piece.part == "facts") > policy.of("facts"):
-        bound["facts"] = max(policy.of("facts"), record_room(inputs, packing.rendered.plan.items))
-    if packing.is_cut:  # recall lends its room
-        bound["recent"] = policy.total - policy.fixed
-    return policy.telling(**bound)
 
 
 def _asked_alone(inputs: Inputs) -> tuple[Piece, ...]:

@@ -19,14 +19,13 @@ from langchain_tiered_memory.context.compaction.need import (
     does_not_pay,
     filled_as_pays,
     need_of,
-    standing_before,
 )
-from langchain_tiered_memory.context.layout import laid_out
+from langchain_tiered_memory.context.layout import in_request_order
 from langchain_tiered_memory.context.ledgers import CHANGED
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.packing import Packing
-from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files, with_more_parts
-from langchain_tiered_memory.context.view.plan import ViewPlan, begun_by_compaction, plan_view
+from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files
+from langchain_tiered_memory.context.view.plan import ViewPlan, begun_by_compaction, plan_view, standing_before
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, is_whole, render_view
 from langchain_tiered_memory.context.view.task_lists import with_tasks
 from langchain_tiered_memory.driver import until
@@ -84,8 +83,11 @@ def _settled(given: Inputs, made: Packing) -> Flow[Packing]:
     What is briefer makes room to slide on, and what left may have been summarised: only a plan that nothing is left to
     do with gives the same bytes again. Nobody waits for a summary once more.
     """
-    while not made.refused and _may_go_on(made):
+    while not made.refused:
         start = made.rendered
+        awaits = start.plan.provisional and not made.inputs.slides_only
+        if made.fits and not (awaits and _can_advance(made.inputs, start.plan)):
+            break
         inputs = given.at(start.plan.ratio)
         need = need_of(inputs, start, used=inputs.billed(start.tokens))
         filled = filled_as_pays(given, start, percent=need.percent)
@@ -104,12 +106,6 @@ def _settled(given: Inputs, made: Packing) -> Flow[Packing]:
         if made.kind is OutcomeKind.CONDENSED:
             made = replace(made, reason=None, error=None)
     return made
-
-
-def _may_go_on(made: Packing) -> bool:
-    """Whether a view is still too large, or summaries can take the place of what left it."""
-    plan = made.rendered.plan
-    return not made.fits or (plan.provisional and not made.inputs.slides_only and _can_advance(made.inputs, plan))
 
 
 def _made_smaller(packing: Packing, *, seconds: float) -> Flow[Packing]:
@@ -181,7 +177,7 @@ def _refilled(packing: Packing) -> Packing:
     """
     if packing.fits and (not packing.steps or packing.steps[-1] == "condensed"):  # which chose them already
         return packing
-    return replace(packing, rendered=with_more_parts(packing.inputs, packing.rendered))
+    return replace(packing, rendered=with_file_work(packing.inputs, packing.rendered, anew=True))
 
 
 def _is_enough(packing: Packing) -> bool:
@@ -212,7 +208,8 @@ def packed(packing: Packing, *, checkpoint_id: str | None) -> Packing:
     if inputs.policy.is_full:
         return recovered(packing, checkpoint_id=checkpoint_id)
     if packing.fits and "minimal" not in inputs.mode:
-        return replace(packing, pieces=tuple(laid_out(inputs, packing.rendered)))
+        laid = in_request_order(inputs, packing.rendered.head, packing.rendered.recent())
+        return replace(packing, pieces=tuple(laid))
     return required_cut(packing) or essentials_shown(packing) or recovered(packing, checkpoint_id=checkpoint_id)
 
 
@@ -225,9 +222,9 @@ def _with_summaries(packing: Packing, *, seconds: float) -> Flow[Packing]:
     runtime = inputs.runtime
     waits = seconds > 0 and settings.condensation.strategies.primary in ("llm", "provider")
     # Where nothing could be taken up, nobody has to see that view first: it is worked out once, of what is made now.
-    stays = waits and _border_stays(packing)
-    found = None if stays else _renewed(packing)
-    if found is None or (waits and (_is_short(packing, found) or _shows_rules(inputs, found, start))):
+    found = None if waits and _border_stays(packing) else _renewed(packing)
+    is_short = found is None or found.tokens > inputs.room or found.plan.border == start.plan.border
+    if found is None or (waits and (is_short or _shows_rules(inputs, found, start))):
         began, foreseen = runtime.monotonic(), standing_before(inputs, start.tail)
         yield from _condense_now(inputs, up_to=foreseen, seconds=seconds)
         found = _renewed(packing)
@@ -277,11 +274,6 @@ def _border_stays(packing: Packing) -> bool:
     return begun and not _can_advance(packing.inputs, packing.rendered.plan)
 
 
-def _is_short(packing: Packing, found: RenderedView) -> bool:
-    """Whether a view is still too large, or takes up nothing that the one before did not."""
-    return found.tokens > packing.inputs.room or found.plan.border == packing.rendered.plan.border
-
-
 def _shows_rules(inputs: Inputs, found: RenderedView, start: RenderedView) -> bool:
     """Whether a view would show, as it did not before, what rules wrote until a model does."""
     library, known = inputs.library.summaries, set(summary_ids_of(start.plan.items))
@@ -305,7 +297,7 @@ def _condense_now(inputs: Inputs, *, up_to: int, seconds: float) -> Flow[None]:
 def _renewed(packing: Packing) -> RenderedView:
     """The sight of a plan made anew; masks go on where their messages stay."""
     previous = packing.rendered.plan if packing.before is not None else None
-    plan = plan_view(packing.inputs, previous)
+    plan = plan_view(packing.inputs, previous, packing.rendered.tail)
     if previous is not None:
         masked = tuple(one for one in previous.masked if one[0] >= plan.tail_from)
         plan = replace(plan, masked=masked, tasks=previous.tasks, listed=previous.listed)

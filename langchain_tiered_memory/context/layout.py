@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from langchain_tiered_memory.context.request import Inputs
-    from langchain_tiered_memory.context.view.rendered_view import RenderedView
-
-
-def laid_out(inputs: Inputs, rendered: RenderedView) -> list[Piece]:
-    """A view's messages in their order, without recall."""
-    return in_request_order(inputs, rendered.head, rendered.recent())
 
 
 def with_quotes(
@@ -52,24 +46,19 @@ def in_request_order(inputs: Inputs, head: Sequence[Piece], recent: Sequence[Pie
     """
     opening, reader = {entry.seq for entry in inputs.required.opening}, inputs.request.model.provider
     compacted = max((at for at, piece in enumerate(recent) if compacts(piece.message, reader=reader)), default=None)
-    if compacted is not None:
-        return _behind_compaction(head, recent, at=compacted)
+    if compacted is not None:  # it passes over all that is in front of it
+        entry = recent[compacted].entry
+        group = entry.group if entry is not None else None
+        first = [piece for piece in recent[compacted:] if piece.entry is not None and piece.entry.group == group]
+        prompts = [piece for piece in head if piece.entry is not None and piece.entry.role == "system"]
+        placed = {id(piece) for piece in (*first, *prompts)}
+        return [*prompts, *first, *(piece for piece in (*head, *recent) if id(piece) not in placed)]
     count = 0
     while count < len(recent) and (entry := recent[count].entry) is not None and entry.seq in opening:
         count += 1
     first = [piece for piece in head if piece.part == "goal"] + list(recent[:count])
     first.sort(key=lambda piece: piece.entry.seq if piece.entry is not None else 0)
     return [*first, *(piece for piece in head if piece.part != "goal"), *recent[count:]]
-
-
-def _behind_compaction(head: Sequence[Piece], recent: Sequence[Piece], *, at: int) -> list[Piece]:
-    """A view's messages where a provider's compaction stands at `at`: it passes over all that is in front of that."""
-    entry = recent[at].entry
-    group = entry.group if entry is not None else None
-    first = [piece for piece in recent[at:] if piece.entry is not None and piece.entry.group == group]
-    prompts = [piece for piece in head if piece.entry is not None and piece.entry.role == "system"]
-    placed = {id(piece) for piece in (*first, *prompts)}
-    return [*prompts, *first, *(piece for piece in (*head, *recent) if id(piece) not in placed)]
 
 
 def recall_position(pieces: Sequence[Piece]) -> int:

@@ -36,9 +36,8 @@ def ledger(
     `calls` says by outcome id how many messages of the assistant its track has since; `spent` is all that was spent on
     summaries, those that no view shows yet included; `price` is that of the condensing model, where it is known.
     """
-    rows = tuple(
-        _row(one, calls.get(one.id, 0), price=price) for one in outcomes if one.kind in CHANGED or one.spent.calls
-    )
+    told = [one for one in outcomes if one.kind in CHANGED or one.spent.calls]
+    rows = tuple(_row(one, calls.get(one.id, 0), price=price) for one in told)
     saved = sum(row.saved_tokens for row in rows)
     return CostLedger(
         rows=rows,
@@ -104,6 +103,9 @@ def measure(runtime: Runtime, session_id: str, *, track: str | None = None) -> S
     saved = max(covered - standing, 0)
     level_1 = next((row for row in figures if row["level"] == 1), {})
     price = runtime.settings.prices.get(runtime.condenser.name)
+    ratings: dict[tuple[int, str], dict[str, int]] = {}
+    for level, writer, verdict, count in tree.verdicts(ref, track=track) if ref is not None else ():
+        ratings.setdefault((level, writer), {})[verdict] = count
     return SessionMetrics(
         session_id=session_id,
         messages=int(totals.get("entries", 0)),
@@ -122,15 +124,8 @@ def measure(runtime: Runtime, session_id: str, *, track: str | None = None) -> S
         stale=sum(row["stale"] for row in figures),
         kept_identifiers=level_1.get("kept_identifiers"),
         information_loss=level_1.get("information_loss"),
-        ratings=_ratings(tree.verdicts(ref, track=track)) if ref is not None else (),
+        ratings=tuple(Ratings(level=level, writer=writer, **one) for (level, writer), one in ratings.items()),
     )
-
-
-def _ratings(rows: Sequence[tuple[int, str, str, int]]) -> tuple[Ratings, ...]:
-    counts: dict[tuple[int, str], dict[str, int]] = {}
-    for level, writer, verdict, count in rows:
-        counts.setdefault((level, writer), {})[verdict] = count
-    return tuple(Ratings(level=level, writer=writer, **one) for (level, writer), one in counts.items())
 
 
 def _spent(figures: Sequence[Mapping[str, Any]]) -> Spent:
@@ -221,9 +216,10 @@ def diff_of(
     ids = {node.id for plan in (before, after) if plan is not None for node in nodes_of(plan.items)}
     found = runtime.store.tree.by_id(ref, sorted(ids)) if ids else []
     summaries = {one.id: one for one in found}
+    told = {one.id: f"level {one.level}, for messages {one.first_seq}-{one.last_seq}" for one in found}
     shown = {node.id for node in nodes_of(before.items)} if before is not None else set()
     came = [
-        LeftOut(what=node.id, reason=_for_what(summaries.get(node.id)), tokens=node.tokens)
+        LeftOut(what=node.id, reason=told.get(node.id, "a summary that was removed since"), tokens=node.tokens)
         for node in nodes_of(after.items if after is not None else ())
         if node.id not in shown
     ]
@@ -238,12 +234,6 @@ def diff_of(
         before=shown_by(before) if before is not None else None,
         after=shown_by(after) if after is not None else None,
     )
-
-
-def _for_what(summary: Summary | None) -> str:
-    if summary is None:
-        return "a summary that was removed since"
-    return f"level {summary.level}, for messages {summary.first_seq}-{summary.last_seq}"
 
 
 def _text(plan: ViewPlan | None, summaries: dict[str, Summary]) -> str:

@@ -162,7 +162,11 @@ def resolved(
     shares, quoted = settings.context.shares, round(settings.context.shares.user_queries * total)
     base: ModeName = "asked" if "asked" in mode else "talk"
     history, files, parts = plan("history"), in_any_mode("files", total), in_any_mode("parts", max(view - spared, 0))
-    asked, grows = (_first(columns[one], mode) for one in ("recall", "recent"))
+    # What is chosen for one request follows the first column that holds.
+    asked, grows = (
+        next((columns[one][name] for name in mode.names if name in columns[one]), columns[one]["talk"])
+        for one in ("recall", "recent")
+    )
     rows = (
         in_any_mode("system", total),
         in_any_mode("goal", total),
@@ -284,8 +288,3 @@ def filled_at_least(settings: Settings, filled: int) -> int:
     """Of the tokens that a view may be filled to, those that hold all that an agent at work on files has at hand."""
     wanted = settings.room.working_tokens + round(NUMBERS.filled_least_share * filled)
     return min(wanted, NUMBERS.filled_least_tokens, filled)
-
-
-def _first(columns: dict[ModeName, PolicyRow], mode: Mode) -> PolicyRow:
-    """What is chosen for one request: the first column that holds."""
-    return next((columns[name] for name in mode.names if name in columns), columns["talk"])

@@ -262,7 +262,9 @@ def _of_parent(inputs: Inputs, parent: str, *, room: int) -> Piece | None:
     for quoted in _of_parent_by_worth(inputs, parent, room=room):
         if quoted.entry.seq in chosen or not quoted.entry.text.strip():
             continue
-        made = _as_sight(inputs, sorted([*chosen.values(), quoted], key=lambda one: one.entry.seq), parent)
+        quotes = sorted([*chosen.values(), quoted], key=lambda one: one.entry.seq)
+        text = sight_block(quotes, parent=parent, expands=inputs.expands)
+        made = _quoting(inputs, text, quotes, part="parent")
         if made.tokens <= room:
             chosen[quoted.entry.seq] = quoted
             best = made
@@ -290,10 +292,6 @@ def _of_parent_by_worth(inputs: Inputs, parent: str, *, room: int) -> Iterable[Q
     yield from (within(one) for one in reversed(required.pinned))
     newest = runtime.store.transcript.entries(ref, track=parent, newest_first=True, limit=_NEWEST)
     yield from (within(one) for one in sorted(newest, key=lambda one: -one.seq))
-
-
-def _as_sight(inputs: Inputs, quotes: list[Quoted], parent: str) -> Piece:
-    return _quoting(inputs, sight_block(quotes, parent=parent, expands=inputs.expands), quotes, part="parent")
 
 
 def _quoting(inputs: Inputs, text: str, quotes: Sequence[Quoted], *, part: Part, **shows: Any) -> Piece:  # noqa: ANN401 - fields of `Piece`

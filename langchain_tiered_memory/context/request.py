@@ -93,8 +93,6 @@ class Library:
     """Masked tool outputs by `seq` and the tokens that they keep: each attempt at a view shows most of them again."""
     touched: list[FileAccess] | None = None
     """The files that a list of files may name."""
-    pointers: dict[tuple[int, int], Piece | None] = field(default_factory=dict)
-    """Repeated readings of files by `seq` and that of the message that says their text; `None`: it stays as it is."""
 
     def add(self, found: Iterable[Summary]) -> list[Summary]:
         """Keep what was read."""
@@ -135,8 +133,6 @@ class Inputs:
     """Raw tokens that a condensation may fill the view to with file work; `None`: as the settings' share says."""
     forced: bool = False
     """Condense whether or not the view is full, and wait for nobody: for a preview."""
-    prepared: tuple[tuple[int, str], ...] = ()
-    """The pruning plan of the danger zone: first `seq`s of groups, and why each would leave."""
 
     @property
     def mode(self) -> Mode:
@@ -243,13 +239,10 @@ class Inputs:
 
     def at(self, ratio: float) -> Inputs:
         """The same where a raw token is billed as `ratio`: all share one library."""
-        return self if ratio == self.ratio else self._resolved(ratio=ratio, given=self.recall_budget)
+        return self if ratio == self.ratio else self.resolved(ratio=ratio, given=self.recall_budget)
 
-    def with_recall(self, given: RecallBudget) -> Inputs:
-        """The same with another room for recall."""
-        return self._resolved(ratio=self.ratio, given=given)
-
-    def _resolved(self, *, ratio: float, given: RecallBudget) -> Inputs:
+    def resolved(self, *, ratio: float, given: RecallBudget) -> Inputs:
+        """The same, billed as `ratio` and with what is `given` to recall."""
         most, fixed, mode, settings = self.budget.max_tokens, self.policy.fixed, self.mode, self.settings
         policy = resolved(
             most, fixed=fixed, ratio=ratio, mode=mode, settings=settings, given=given, sections=self.sections

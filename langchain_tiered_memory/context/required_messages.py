@@ -7,10 +7,10 @@ it does not go; those of 2 and 3 take what room that leaves.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
-from langchain_tiered_memory.context.compaction.pruning_items import USER_MESSAGES_KEPT, task_of
+from langchain_tiered_memory.context.compaction.pruning_items import USER_MESSAGES_KEPT, run_facts, task_of
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.messages.message_text import notices_of
 from langchain_tiered_memory.runs.file_list import latest_touches
@@ -20,12 +20,13 @@ from langchain_tiered_memory.text.small_talk import is_small_talk
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from langchain_tiered_memory.context.compaction.pruning_items import RunFacts
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.records import Entry, SessionRef
+    from langchain_tiered_memory.types.records import Entry, Group, SessionRef
 
 _LOOKED_AT = 3
 """Times as many of the user's messages are read as are shown: most of an agent's are orders, the others assent."""
@@ -146,18 +147,19 @@ _ALWAYS = 1
 _LEAVES_FIRST = 4
 
 
-def run_at_hand(inputs: Inputs, *, newest_finished: int) -> dict[str, Any]:
-    """What messages are judged by, as `prune_items` takes it: tasks, the one at hand, the files touched on this branch.
+def run_at_hand(inputs: Inputs, groups: Sequence[Group], *, newest_finished: int) -> RunFacts:
+    """What messages are judged by: tasks, the one at hand, the files touched on this branch, and each other.
 
     Where the request's track is shown alone, tasks of others are nothing to it.
     """
     store, track = inputs.runtime.store, inputs.track
-    return {
-        "settings": inputs.settings.files,
-        "tasks": store.runs.tasks(inputs.ref, newest_finished=newest_finished, track=inputs.request.only_track),
-        "current_task": store.runs.current_task(inputs.ref, track),
-        "touches": latest_touches(inputs.runtime, inputs.ref, track=track, limit=_TOUCHED_FILES, off=inputs.off),
-    }
+    return run_facts(
+        groups,
+        settings=inputs.settings.files,
+        tasks=store.runs.tasks(inputs.ref, newest_finished=newest_finished, track=inputs.request.only_track),
+        current_task=store.runs.current_task(inputs.ref, track),
+        touches=latest_touches(inputs.runtime, inputs.ref, track=track, limit=_TOUCHED_FILES, off=inputs.off),
+    )
 
 
 def kept_by_kind(inputs: Inputs, previous: ViewPlan | None) -> tuple[int, ...]:

@@ -35,10 +35,6 @@ class ViewStanding:
     """When the session's last checkpoint was made; its run's start where there was none."""
     failure: str = ""
     """The failure that was kept last, so that its repetition is not."""
-    pruning: tuple[tuple[int, str], ...] = ()
-    """What would leave it, and why, as planned in the danger zone; used when the zone gets critical."""
-    pruning_of: tuple[int, str] | None = None
-    """What that plan was made of: the session's epoch, and the plan of the view."""
     outcomes: int = 0
     """How many it had: of two at one moment each has an id of its own."""
 

@@ -200,7 +200,7 @@ class ViewPolicy:
     record: int
     """For summaries and facts together, if a fact that must last does not fit among the facts."""
     keep: int
-    """The room of recent messages without file work. It decides when a view is condensed, and over what."""
+    """The room of recent messages without file work. It decides when a view is condensed."""
     stays: int
     """What remains of the recent messages after a condensation."""
     recent_least: int

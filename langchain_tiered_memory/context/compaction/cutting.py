@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.pruning import named_kind, priority_of
-from langchain_tiered_memory.context.compaction.pruning_items import read_groups, run_facts
 from langchain_tiered_memory.context.layout import in_request_order
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.pieces import Piece, shortened, shown
@@ -30,13 +29,13 @@ from langchain_tiered_memory.text.truncation import water_level, whole_again
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from langchain_tiered_memory.context.compaction.pruning_items import RunFacts
     from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.rendered_view import RenderedView
-    from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.outcomes import StepKind
     from langchain_tiered_memory.types.records import Entry, Group
-    from langchain_tiered_memory.types.runs import FileAccess, MemoryCheckpoint, Task
+    from langchain_tiered_memory.types.runs import MemoryCheckpoint
 
 _CUTS = 4
 """Times that required messages are cut beside the same head, each with the last one's excess taken off the room."""
@@ -112,8 +111,11 @@ def _shortened(inputs: Inputs, head: Sequence[Piece], rendered: RenderedView) ->
         return in_request_order(inputs, head, pieces)
     # What a pointer leads to may be cut below.
     pieces = [shown(piece.entry) if piece.entry is not None and piece.stands_in else piece for piece in pieces]
-    recall = inputs.policy.recall
-    lent = min(max(_least_of(pieces) - room, 0), round(NUMBERS.lent_share * recall))
+    recall, news = inputs.policy.recall, _news_from(pieces)
+    # All that is news whole, and the others as short as can be read.
+    least = sum(min(piece.tokens, NUMBERS.least_readable_tokens) for piece in pieces[:news])
+    least += sum(piece.tokens for piece in pieces[news:])
+    lent = min(max(least - room, 0), round(NUMBERS.lent_share * recall))
     cut: list[Piece] | None = None
     for offered in (room + lent, room + recall):
         cut = _shared_out(inputs, pieces, room=offered)
@@ -121,13 +123,6 @@ def _shortened(inputs: Inputs, head: Sequence[Piece], rendered: RenderedView) ->
             return in_request_order(inputs, head, cut)
     # Calls take room however short they are: where they are many, some of them have to be folded.
     return in_request_order(inputs, head, cut) if cut is not None and folding_head(rendered.tail) is None else None
-
-
-def _least_of(pieces: Sequence[Piece]) -> int:
-    """What pieces take with all that is news whole, and the others as short as can be read."""
-    news = _news_from(pieces)
-    seen = sum(min(piece.tokens, NUMBERS.least_readable_tokens) for piece in pieces[:news])
-    return seen + sum(piece.tokens for piece in pieces[news:])
 
 
 def _news_from(pieces: Sequence[Piece]) -> int:
@@ -142,7 +137,11 @@ def _shared_out(inputs: Inputs, pieces: Sequence[Piece], *, room: int) -> list[P
     seen, new = [piece.tokens for piece in pieces[:news]], [piece.tokens for piece in pieces[news:]]
     room_of_new = room - sum(min(tokens, NUMBERS.least_readable_tokens) for tokens in seen)
     level_of_new = water_level(new, room_of_new)
-    room_of_seen = _beside_recall(inputs, len(seen), room=room - sum(min(tokens, level_of_new) for tokens in new))
+    left, recall = room - sum(min(tokens, level_of_new) for tokens in new), inputs.policy.recall
+    # Less where recall's share is small, down to a goal's for each message that the model has seen.
+    wanted = max(NUMBERS.least_recall_tokens - recall, 0) if recall else 0
+    each = max(inputs.policy.of("goal"), NUMBERS.least_readable_tokens)
+    room_of_seen = min(left, max(left - wanted, len(seen) * each))
     level_of_seen = water_level(seen, room_of_seen)
     if _too_little(level_of_seen, seen) or _too_little(level_of_new, new):
         return None
@@ -150,14 +149,6 @@ def _shared_out(inputs: Inputs, pieces: Sequence[Piece], *, room: int) -> list[P
         *_cut(inputs, pieces[:news], level_of_seen, room=room_of_seen),
         *_cut(inputs, pieces[news:], level_of_new, room=room_of_new),
     ]
-
-
-def _beside_recall(inputs: Inputs, count: int, *, room: int) -> int:
-    """Room for so many messages that the model has seen: less where recall's share is small, down to a goal's each."""
-    recall = inputs.policy.recall
-    wanted = max(NUMBERS.least_recall_tokens - recall, 0) if recall else 0
-    each = max(inputs.policy.of("goal"), NUMBERS.least_readable_tokens)
-    return min(room, max(room - wanted, count * each))
 
 
 def _too_little(level: int, sizes: Sequence[int]) -> bool:
@@ -182,7 +173,7 @@ def minimal_pieces(inputs: Inputs, rendered: RenderedView | None, *, least_token
     """The essentials within the room, cut where they are too long; `None` where `least_tokens` of each do not fit."""
     tail: Sequence[Entry] = rendered.tail if rendered is not None else _newest(inputs)
     groups = as_groups(tail)
-    essential = essentials(groups, **run_at_hand(inputs, newest_finished=0))
+    essential = essentials(run_at_hand(inputs, groups, newest_finished=0))
     chosen = {seq for seqs in essential.values() for seq in seqs} | _always_kept(inputs, groups, rendered)
     # A call that waits for its result must be shown with what comes, and results that are news to the model.
     waiting = {group.first_seq for group in groups[-1:] if group.unanswered or group.entries[-1].role == "tool"}
@@ -247,29 +238,21 @@ def _newest(inputs: Inputs) -> list[Entry]:
     return [entry for entry in (*before, *reversed(found)) if entry.seq not in inputs.off]
 
 
-def essentials(
-    groups: Sequence[Group],
-    *,
-    settings: FileSettings,
-    tasks: Sequence[Task] = (),
-    current_task: str | None = None,
-    touches: Sequence[FileAccess] = (),
-) -> dict[str, tuple[int, ...]]:
+def essentials(run: RunFacts) -> dict[str, tuple[int, ...]]:
     """What a minimal context consists of, by what it is: the `first_seq`s of groups. One can be more than one thing.
 
     `task` is what says what is to be done: description and acceptance criteria, else the first user message. `file` is
     where the active file's latest content stands, `user` the last user message, `error` the latest error that nothing
-    settled; where all are settled, the latest. The arguments are those of `prune_items`.
+    settled; where all are settled, the latest.
     """
-    readings = read_groups(groups, settings)
-    run = run_facts(readings, tasks=tasks, current_task=current_task, touches=touches)
+    groups = [reading.group for reading in run.readings]
     kinds = [{named_kind(entry.kind) for entry in group.entries} for group in groups]
-    own = [run.belongs(run.task_of(group)) for group in groups]
+    own = [run.belongs(reading.task) for reading in run.readings]
     described = [at for at, kind in enumerate(kinds) if own[at] and kind & {"task", "criteria"}]
     if run.description is not None and not any("task" in kinds[at] for at in described):
         described.append(run.description)
-    errors = [at for at, one in enumerate(readings) if one.failed]
-    unsettled = [at for at in errors if not readings[at].resolved]
+    errors = [at for at, one in enumerate(run.readings) if one.failed]
+    unsettled = [at for at in errors if at not in run.resolved]
     places: dict[str, Sequence[int]] = {
         "system": [at for at, kind in enumerate(kinds) if "system" in kind or groups[at].entries[0].role == "system"],
         "task": sorted(described),
@@ -310,7 +293,12 @@ def recovered(packing: Packing, *, checkpoint_id: str | None) -> Packing:
         session_id=session_id,
         checkpoint_id=good_id,
     )
-    plan = _plan_in(good, inputs) if good is not None else None
+    state = good.context_state if good is not None else {}
+    plan: ViewPlan | None = None
+    if state.get("epoch") == inputs.ref.epoch:  # else messages, pins or summaries changed since
+        wanted = digest_of(inputs.name)
+        kept = (one["payload"] for one in state["plans"] if one["name"] == wanted)
+        plan = next((ViewPlan.from_json(payload) for payload in kept), None)
     rendered = render_view(inputs, plan) if plan is not None else packing.rendered
     return replace(packing, pieces=tuple(pieces), steps=(*packing.steps, "recovered"), rendered=rendered)
 
@@ -335,15 +323,6 @@ def _what_takes_the_room(packing: Packing, checkpoint_id: str | None) -> str:
         f"the system prompt and tools take {policy.fixed}, goal and pins {head}; the largest messages: "
         f"{named or 'none'}. Raise max_tokens, shorten the system prompt or unpin{saved}"
     )
-
-
-def _plan_in(checkpoint: MemoryCheckpoint, inputs: Inputs) -> ViewPlan | None:
-    """The plan that a view had at a checkpoint; `None` where messages, pins or summaries changed since."""
-    if checkpoint.context_state.get("epoch") != inputs.ref.epoch:
-        return None
-    wanted = digest_of(inputs.name)
-    payloads = (kept["payload"] for kept in checkpoint.context_state["plans"] if kept["name"] == wanted)
-    return next((ViewPlan.from_json(payload) for payload in payloads), None)
 
 
 def _last_checkpoint(inputs: Inputs, *, besides: str | None = None) -> MemoryCheckpoint | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.context.compaction.leaving import pruning_plan
 from langchain_tiered_memory.context.compaction.need import alert_for, wished, zone_of
 from langchain_tiered_memory.context.ladder import packed, proposed
-from langchain_tiered_memory.context.layout import laid_out
+from langchain_tiered_memory.context.layout import in_request_order
 from langchain_tiered_memory.context.ledgers import CHANGED, cost_of
 from langchain_tiered_memory.context.view_cache import ViewStanding
 from langchain_tiered_memory.errors import CondensationError, StorageError
@@ -36,16 +36,15 @@ from langchain_tiered_memory.types.outcomes import (
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.reports import Event
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.outcomes import Alert
-    from langchain_tiered_memory.types.records import SessionRef, Summary
+    from langchain_tiered_memory.types.records import SessionRef
 
 _INTENDED_STEPS: frozenset[StepKind] = frozenset({"masked", "condensed", "slid"})
 """What a full view is there for: a plan that stands from then on."""
@@ -58,12 +57,15 @@ def decide(inputs: Inputs) -> Flow[tuple[Packing, GuardReport]]:
         ContextOverflowError: when not even the essentials fit; everything is saved.
         CondensationError: when condensing failed, the view does not fit, and `strategies.fallback` is `error`.
     """
-    standing = _standing(inputs)
-    if standing.pruning_of is not None and standing.pruning_of[0] == inputs.ref.epoch:
-        inputs = replace(inputs, prepared=standing.pruning)
+    runtime, ref = inputs.runtime, inputs.ref
+    standing = runtime.view_cache.views.get((ref.key, inputs.name))
+    if standing is None:
+        run = runtime.store.runs.read(ref)
+        since = run.checkpoint_at if run.checkpoint_at is not None else run.started_at
+        zone = Zone(run.zones.get(inputs.name, Zone.SAFE))
+        standing = ViewStanding(zone=zone, over_share=None, checkpoint_at=since)
     packing = yield from proposed(inputs)
     _tell_of_provider(packing)
-    standing = _with_pruning_plan(packing, standing)
     judged = _judged(packing)
     alert = _alert(judged, standing)
     saved = _checkpointed(packing, standing)
@@ -118,30 +120,9 @@ def _note_need(packing: Packing) -> None:
         runtime.view_cache.wishes.put(inputs.ref.session_id, inputs.ref.session_id)
 
 
-def _standing(inputs: Inputs) -> ViewStanding:
-    runtime, ref = inputs.runtime, inputs.ref
-    known = runtime.view_cache.views.get((ref.key, inputs.name))
-    if known is not None:
-        return known
-    run = runtime.store.runs.read(ref)
-    since = run.checkpoint_at if run.checkpoint_at is not None else run.started_at
-    return ViewStanding(zone=Zone(run.zones.get(inputs.name, Zone.SAFE)), over_share=None, checkpoint_at=since)
-
-
 def _zone_now(packing: Packing) -> Zone:
     """The zone of the request with the view as proposed."""
     return zone_of(packing.tokens, packing.inputs.window.limit, settings=packing.inputs.settings.guard)
-
-
-def _with_pruning_plan(packing: Packing, standing: ViewStanding) -> ViewStanding:
-    """In the danger zone a plan of what would leave is made, and kept for as long as the view's own plan holds."""
-    inputs, rendered = packing.inputs, packing.rendered
-    if _zone_now(packing) is not Zone.DANGER or packing.need.zone is not Zone.DANGER or inputs.policy.is_full:
-        return replace(standing, pruning=(), pruning_of=None)
-    of = (inputs.ref.epoch, rendered.plan.to_json())
-    if standing.pruning_of == of:
-        return standing
-    return replace(standing, pruning=pruning_plan(inputs, rendered, target=packing.target), pruning_of=of)
 
 
 def _judged(packing: Packing) -> Packing:
@@ -215,7 +196,10 @@ def _checkpointed(packing: Packing, standing: ViewStanding) -> str | None:
         reasons = reasons_since(run.checkpoint_at if run.checkpoint_at is not None else run.started_at)
     if not reasons or not may_write(runtime):
         return None
-    pieces = laid_out(inputs, packing.before if packing.before is not None else packing.rendered)
+    shown = packing.before if packing.before is not None else packing.rendered
+    pieces = in_request_order(inputs, shown.head, shown.recent())
+    # In the danger zone it is planned what would leave next.
+    in_danger = need.zone is Zone.DANGER and _zone_now(packing) is Zone.DANGER and not inputs.policy.is_full
     view = ViewSnapshot(
         name=inputs.name,
         ref=inputs.ref,
@@ -225,7 +209,7 @@ def _checkpointed(packing: Packing, standing: ViewStanding) -> str | None:
         messages=tuple(piece.message for piece in pieces),
         entries=tuple(piece.entry for piece in pieces if piece.entry is not None),
         summary_ids=tuple(one for piece in pieces for one in piece.summary_ids),
-        pruning=standing.pruning,
+        pruning=pruning_plan(inputs, packing.rendered, target=packing.target) if in_danger else (),
     )
     session_id = inputs.ref.session_id
     try:
@@ -318,6 +302,10 @@ def outcome_of(packing: Packing) -> Outcome:
     new = [node.id for node in nodes_of(rendered.plan.items) if node.id not in old]
     made = [library[one] for one in new if one in library]
     changed = kind in CHANGED
+    # What the writers of these summaries cost; unknown where one that called a model has no price.
+    prices = inputs.settings.prices
+    costs = [cost_of(one.spent, price=prices.get(one.model or "")) for one in made if one.spent.calls]
+    known = [cost for cost in costs if cost is not None]
     return replace(
         outcome,
         reason=packing.reason,
@@ -327,7 +315,7 @@ def outcome_of(packing: Packing) -> Outcome:
         summary_ids=tuple(new) if changed else (),
         left_out=packing.left_out,
         spent=sum((one.spent for one in made), Spent()) if changed else Spent(),
-        cost=_cost(inputs.settings, made) if changed else None,
+        cost=sum(known) if changed and len(known) == len(costs) and (costs or prices) else None,
         error=packing.error,
         breaks_prefix=changed and before is not None,
     )
@@ -341,19 +329,6 @@ def identified(outcome: Outcome, packing: Packing, standing: ViewStanding) -> Ou
     what = (outcome.kind.value, outcome.reason, outcome.at, outcome.last_seq, standing.outcomes)
     said = repr((inputs.ref.key, inputs.name, packing.kept, plan, what))
     return replace(outcome, id=hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32])
-
-
-def _cost(settings: Settings, made: Sequence[Summary]) -> float | None:
-    """What the writers of these summaries cost; `None` where one that called a model has no price."""
-    costs = [cost_of(one.spent, price=settings.prices.get(one.model or "")) for one in made if one.spent.calls]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) and (costs or settings.prices) else None
-
-
-def _repeatable(outcome: Outcome) -> str:
-    """What the next request may well say again: kept once, until something else is said."""
-    repeatable = outcome.kind is OutcomeKind.FAILED or CUTTING_STEPS & set(outcome.steps)
-    return repr((outcome.kind.value, outcome.reason, outcome.steps[-1:])) if repeatable else ""
 
 
 def write_account(packing: Packing, *, outcome: Outcome, standing: ViewStanding) -> None:
@@ -372,14 +347,16 @@ def write_account(packing: Packing, *, outcome: Outcome, standing: ViewStanding)
 
     written: bool | None = False
     account: dict[str, Any] = {"keep": keep, "event": owed}
+    repeatable = outcome.kind is OutcomeKind.FAILED or CUTTING_STEPS & set(outcome.steps)
+    # What the next request may well say again: kept once, until something else is said.
+    said = repr((outcome.kind.value, outcome.reason, outcome.steps[-1:])) if repeatable else ""
     if outcome.kind in CHANGED and payload != before:
         account |= {"outcome": outcome, "plan_before": before}
         written = written_by(store.outcomes.swap, payload, border=plan.border, now=now, **account)
     else:
         if payload != packing.kept:
             written_by(store.plans.write, payload, now=now, border=plan.border)
-        said = _repeatable(outcome) if outcome.kind is not OutcomeKind.NOT_NEEDED else ""
-        if said and said != standing.failure:
+        if said and outcome.kind is not OutcomeKind.NOT_NEEDED and said != standing.failure:
             written = written_by(store.outcomes.add, outcome, **account)
     if written:
         deliver(runtime, event, owed)
@@ -387,7 +364,7 @@ def write_account(packing: Packing, *, outcome: Outcome, standing: ViewStanding)
             store.database.end_snapshot()  # collectors are somebody else's code
             runtime.condenser.tell_of_window(ref.session_id, outcome)
     if outcome.kind is not OutcomeKind.NOT_NEEDED:
-        noted = replace(standing, failure=_repeatable(outcome), outcomes=standing.outcomes + 1)
+        noted = replace(standing, failure=said, outcomes=standing.outcomes + 1)
         runtime.view_cache.views.put((ref.key, name), noted)
 
 

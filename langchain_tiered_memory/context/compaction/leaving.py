@@ -65,7 +65,7 @@ def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[Ren
     unread = earlier = count_earlier(inputs, rendered)
     for attempt in range(_REPEATS):
         groups = as_groups(rendered.tail)
-        room = room_tokens - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
+        room = _room_of_groups(rendered, room_tokens)
         required = _required(inputs, groups, since=rendered.plan.since)
         critical = critical_groups(groups) | _of_priority(groups, 2) if not attempt else frozenset[int]()
         going = _leaving_first(groups, must_stay=required, room=room)
@@ -170,23 +170,11 @@ def _selected(inputs: Inputs, groups: Sequence[Group], *, must_stay: frozenset[i
 
 
 def pruned_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
-    """`rendered` without what matters least to the task at hand, down to `target` raw tokens where that can be.
-
-    What a plan that was prepared names leaves first, as far as it is there and may still go.
-    """
+    """`rendered` without what matters least to the task at hand, down to `target` raw tokens where that can be."""
     rendered, fewer = _with_fewer_parts(inputs, rendered, room=target)
     if fewer and rendered.tokens <= target:
         return rendered, fewer
-    groups = {group.first_seq: group for group in as_groups(rendered.tail)}
-    stays = _staying(inputs, list(groups.values()), target=target, since=rendered.plan.since)
-    excess = sum(group.tokens for group in groups.values()) - _pruning_room(rendered, target)
-    reasons: dict[int, str] = {}
-    for key, reason in inputs.prepared:
-        if excess > 0 and key in groups and key not in stays:
-            reasons[key] = f"{reason} (as planned before)"
-            excess -= groups[key].tokens
-    if excess > 0:
-        reasons |= dict(pruning_plan(inputs, rendered, target=target, without=reasons))
+    reasons = dict(pruning_plan(inputs, rendered, target=target))
     if not reasons:
         return rendered, fewer
     earlier = count_earlier(inputs, rendered)
@@ -194,29 +182,21 @@ def pruned_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple
     return smaller, fewer + left
 
 
-def pruning_plan(
-    inputs: Inputs, rendered: RenderedView, *, target: int, without: Collection[int] = ()
-) -> tuple[tuple[int, str], ...]:
+def pruning_plan(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple[tuple[int, str], ...]:
     """What would leave a view to bring it down to `target` raw tokens, and why: first `seq`s of groups, in their order.
 
-    The groups of `without` leave in any case.
+    What must be shown and the newest groups stay, whatever they are.
     """
-    groups = [group for group in as_groups(rendered.tail) if group.first_seq not in without]
-    stays = _staying(inputs, groups, target=target, since=rendered.plan.since)
-    run = run_at_hand(inputs, newest_finished=FINISHED_TASKS)
-    items = prune_items(groups, now=inputs.runtime.now(), must_stay=stays, **run)
-    room = max(_pruning_room(rendered, target), 0)
-    return tuple(prune(items, target_tokens=room).items())
+    groups = as_groups(rendered.tail)
+    newest = _newest(groups, room=round(NUMBERS.newest_share * target))
+    stays = _required(inputs, groups, since=rendered.plan.since) | newest
+    run = run_at_hand(inputs, groups, newest_finished=FINISHED_TASKS)
+    items = prune_items(run, now=inputs.runtime.now(), must_stay=stays)
+    return tuple(prune(items, target_tokens=max(_room_of_groups(rendered, target), 0)).items())
 
 
-def _staying(inputs: Inputs, groups: Sequence[Group], *, target: int, since: int) -> frozenset[int]:
-    """Groups that no pruning takes, whatever they are: those that must be shown, and the newest."""
-    newest = round(NUMBERS.newest_share * target)
-    return _required(inputs, groups, since=since) | _newest(groups, room=newest)
-
-
-def _pruning_room(rendered: RenderedView, target: int) -> int:
-    """Raw tokens for a view's groups."""
+def _room_of_groups(rendered: RenderedView, target: int) -> int:
+    """Raw tokens for a view's groups where all of it takes `target`."""
     return target - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
 
 

@@ -26,6 +26,7 @@ from langchain_tiered_memory.context.compaction.thresholds import full_at, overf
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.packing import Need
 from langchain_tiered_memory.context.policy import filled_at_least, no_room_beside
+from langchain_tiered_memory.context.view.plan import standing_before
 from langchain_tiered_memory.models.chat_models import cached_price
 from langchain_tiered_memory.summaries.tree.condense import Wish
 from langchain_tiered_memory.text.truncation import most_fitting
@@ -127,9 +128,9 @@ def need_of(inputs: Inputs, start: RenderedView, *, used: int) -> Need:
         why = no_room_beside(inputs.policy.fixed, window.limit, ratio=inputs.ratio)
         return Need(used_tokens=used, zone=zone, percent=math.inf, why=why)
     percent = percent_for(inputs, used=used, zone=zone)
-    need = Need(
-        used_tokens=used, zone=zone, percent=percent, condensed_at=_condensed_at(inputs, start, percent=percent)
-    )
+    limit, best = math.floor(full_at(window, percent=percent)), _best_size(inputs, start, percent=percent)
+    at = limit if best is None else min(limit, inputs.billed(best))
+    need = Need(used_tokens=used, zone=zone, percent=percent, condensed_at=at)
     return replace(need, why=_why(inputs, start, need) or (PREVIEWED if inputs.forced else ""))
 
 
@@ -191,13 +192,6 @@ def early_full(used_tokens: int, window: Window, *, percent: float) -> str:
         f"the provider's cache expired, and {used_tokens:,} tokens are past {math.ceil(soon):,}, "
         f"{NUMBERS.early_share:.0%} of where this view has to be condensed"
     )
-
-
-def _condensed_at(inputs: Inputs, start: RenderedView, *, percent: float) -> int:
-    """Billed tokens of a request at which its view is made smaller, as far as figures say."""
-    limit = math.floor(full_at(inputs.window, percent=percent))
-    best = _best_size(inputs, start, percent=percent)
-    return limit if best is None else min(limit, inputs.billed(best))
 
 
 def filled_as_pays(inputs: Inputs, start: RenderedView, *, percent: float) -> Inputs:
@@ -272,37 +266,14 @@ def wished(packing: Packing) -> Wish | None:
     up_to = shown.plan.border
     if condensed_at is not None:
         left = min(condensed_at - packing.tokens, round((inputs.room - shown.tokens) * inputs.ratio))
-        if left <= _soon(shown.tail, inputs.ratio, limit=condensed_at):
+        grown: list[int] = []  # between one request and the next: an answer, its results, and what was said to it
+        for entry in shown.tail:
+            if entry.role == "assistant" or not grown:
+                grown.append(0)
+            grown[-1] += entry.tokens
+        grown = grown[-NUMBERS.growth_requests :] or [0]
+        expected = NUMBERS.lead_requests * sum(grown) / len(grown) + max(grown)
+        if left <= round(min(expected * inputs.ratio, NUMBERS.latest_wish_share * condensed_at)):
             grows_by = max(round(left / inputs.ratio), 0)
             up_to = max(up_to, standing_before(inputs, shown.tail, grows_by=grows_by))
     return Wish(track=inputs.track, up_to=up_to) if up_to else None
-
-
-def standing_before(inputs: Inputs, tail: Sequence[Entry], *, grows_by: int = 0) -> int:
-    """The last of the recent messages that will stand before the border after the view's next condensation; or 0.
-
-    `tail` are its recent messages, in order, and `grows_by` the raw tokens that come until then.
-    """
-    if inputs.look is not None:
-        last = len(tail) - inputs.look.last_messages
-        return tail[last - 1].seq if last > 0 else 0
-    stays = max(inputs.policy.keep, inputs.policy.recent_least) - grows_by
-    for entry in reversed(tail):
-        stays -= entry.tokens
-        if stays < 0:
-            return entry.seq
-    return 0
-
-
-def _soon(tail: Sequence[Entry], ratio: float, *, limit: int) -> int:
-    """How many billed tokens before its limit a view is about to be condensed."""
-    grown: list[int] = []  # between one request and the next: an answer, its results, and what was said to it
-    for entry in tail:
-        if entry.role == "assistant" or not grown:
-            grown.append(0)
-        grown[-1] += entry.tokens
-    grown = grown[-NUMBERS.growth_requests :]
-    if not grown:
-        return 0
-    expected = NUMBERS.lead_requests * sum(grown) / len(grown) + max(grown)
-    return round(min(expected * ratio, NUMBERS.latest_wish_share * limit))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -171,17 +171,13 @@ def verdict(item: PruneItem) -> Verdict:  # noqa: PLR0911 - a line per branch
         return "always_prune"
     if item.priority == _IF_RELEVANT and item.relevant:
         return "essential"
-    match item.category:
-        case "current_task":
-            return "undecided"
-        case "recent_history":
-            return "essential" if item.relevant else "undecided"
-        case "old_history":
-            return "undecided" if item.referenced_recently else "prune"
-        case "examples":
-            return "essential" if item.relevant else "prune"
-        case _:
-            assert_never(item.category)
+    if item.category == "current_task":
+        return "undecided"
+    if item.category == "old_history":
+        return "undecided" if item.referenced_recently else "prune"
+    if item.relevant:
+        return "essential"
+    return "undecided" if item.category == "recent_history" else "prune"
 
 
 def prune(items: Sequence[PruneItem], *, target_tokens: int) -> dict[int, str]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from langchain_tiered_memory.context.compaction.pruning import Bond, Category, ContentKind, Priority
-    from langchain_tiered_memory.messages.content_blocks import RequestedCall
     from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.records import Entry, Group
     from langchain_tiered_memory.types.runs import FileAccess, FileOperation, Task
@@ -55,6 +54,11 @@ class CallReading:
     """Its answer, where there is one."""
     failed: bool
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether it was answered, and not with an error."""
+        return self.result is not None and not self.failed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReading:
@@ -68,13 +72,8 @@ class GroupReading:
     """Identifiers in its texts, and its paths, casefolded."""
     failed: bool
     """Whether it ended in an error: a result that says so, or a message whose kind does."""
-    resolved: bool = False
-    """Whether each of its errors was followed by a success."""
-    repeated: bool = False
-    """Whether a later group says the same, or looked at the same again."""
-    references: int = 0
-    """Later groups that mention one of its names, up to `ENOUGH_REFERENCES`."""
-    referenced_recently: bool = False
+    task: str | None
+    """The task that it belongs to."""
 
 
 def calls_of_group(group: Group, settings: FileSettings) -> Iterator[CallReading]:
@@ -84,101 +83,66 @@ def calls_of_group(group: Group, settings: FileSettings) -> Iterator[CallReading
         for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
             result = results.get(call.id or "")
             paths = tuple((touch.path, touch.operation) for touch in touches_of_call(call, settings))
+            subjects = [path for path, _ in paths]
+            if "command" in call.args or not paths:
+                main = call.args.get("command", call.args)
+                subjects = [main.strip() if isinstance(main, str) else call.raw or compact_json(main)]
             yield CallReading(
                 exact=f"{call.name} {call.raw or json.dumps(call.args, sort_keys=True, default=str)}",
-                subjects=_subjects(call, [path for path, _ in paths]),
+                subjects=frozenset(f"{call.name} {about}" for about in subjects),
                 paths=paths,
                 result=result,
                 failed=result is not None and is_error(result),
             )
 
 
-def _subjects(call: RequestedCall, paths: Sequence[str]) -> frozenset[str]:
-    if "command" in call.args or not paths:
-        main = call.args.get("command", call.args)
-        command = main.strip() if isinstance(main, str) else call.raw or compact_json(main)
-        return frozenset({f"{call.name} {command}"})
-    return frozenset(f"{call.name} {path}" for path in paths)
-
-
-def read_groups(groups: Sequence[Group], settings: FileSettings) -> list[GroupReading]:
-    """Every group with what it is about, oldest first. Takes time in proportion to the texts.
-
-    A file that no list shall name is what a call is about all the same: nothing in `settings` is ignored.
-    """
-    every_file = settings.model_copy(update={"ignore": ()})
-    calls = [tuple(calls_of_group(group, every_file)) for group in groups]
-    paths = [frozenset(path for call in made for path, _ in call.paths) for made in calls]
-    names = [_names(group, named) for group, named in zip(groups, paths, strict=True)]
-    resolved, looked_again = _made_moot(calls)
-    said_again = _said_again(groups)
-    referring = _references(names)
-    return [
-        GroupReading(
-            group=group,
-            calls=calls[at],
-            paths=paths[at],
-            names=names[at],
-            failed=any(call.failed for call in calls[at]) or _says_error(group),
-            resolved=at in resolved,
-            repeated=at in looked_again or at in said_again,
-            references=len(referring[at]),
-            referenced_recently=any(later >= len(groups) - RECENT_GROUPS for later in referring[at]),
-        )
-        for at, group in enumerate(groups)
-    ]
-
-
-def _says_error(group: Group) -> bool:
-    """Whether a message is called an error by whoever stored it, or is the bad result of a call that is not there."""
-    if any(named_kind(entry.kind) == "error" for entry in group.entries):
-        return True
-    return group.entries[0].role == "tool" and is_error(group.entries[0])
-
-
-def _names(group: Group, paths: frozenset[str]) -> frozenset[str]:
+def _read(group: Group, settings: FileSettings, tasks: Iterable[Task]) -> GroupReading:
+    """A group with what it is about. Takes time in proportion to its texts."""
+    calls = tuple(calls_of_group(group, settings))
+    paths = frozenset(path for call in calls for path, _ in call.paths)
     found = frozenset[str]().union(*(identifiers(entry.text[:READ_CHARS]) for entry in group.entries))
     long = (name for name in found if len(name) >= LEAST_NAME_CHARS and not name.replace(".", "").isdigit())
-    return frozenset(long) | frozenset(path.casefold() for path in paths)
+    first = group.entries[0]
+    # What its author calls an error is one, and so is the bad result of a call that is not there.
+    says_error = any(named_kind(entry.kind) == "error" for entry in group.entries)
+    return GroupReading(
+        group=group,
+        calls=calls,
+        paths=paths,
+        names=frozenset(long) | frozenset(path.casefold() for path in paths),
+        failed=says_error or any(call.failed for call in calls) or (first.role == "tool" and is_error(first)),
+        task=task_of(group.entries, tasks),
+    )
 
 
-def _made_moot(calls: Sequence[Sequence[CallReading]]) -> tuple[set[int], set[int]]:
-    """Groups whose every error was settled later, and groups whose every look was repeated later. Read backwards."""
-    resolved: set[int] = set()
-    looked_again: set[int] = set()
-    succeeded: set[str] = set()
-    seen: set[str] = set()
-    for at in range(len(calls) - 1, -1, -1):
-        made = calls[at]
+def _made_moot(readings: Sequence[GroupReading]) -> tuple[set[int], set[int]]:
+    """Groups whose every error was settled later, and groups that a later one says or looks at again. Read backwards.
+
+    Short texts ("go on") do no harm and stay, however often they are said.
+    """
+    resolved, repeated = set[int](), set[int]()
+    succeeded, seen, said = set[str](), set[str](), set[tuple[tuple[str, str], ...]]()
+    for at in range(len(readings) - 1, -1, -1):
+        group, made = readings[at].group, readings[at].calls
         errors = [call for call in made if call.failed]
         if errors and len(errors) == len(made) and all(call.subjects & succeeded for call in errors):
             resolved.add(at)
+        texts = tuple((entry.role, entry.text) for entry in group.entries)
         looks = [call for call in made if call.paths and all(operation != "write" for _, operation in call.paths)]
-        if made and len(looks) == len(made) and all(call.exact in seen for call in looks):
-            looked_again.add(at)
+        is_look = bool(made) and len(looks) == len(made) and all(call.exact in seen for call in looks)
+        if is_look or (texts in said and group.tokens >= _MIN_REPEATED_TOKENS * len(texts)):
+            repeated.add(at)
+        said.add(texts)
         for call in made:
-            if call.result is not None and not call.failed:
+            if call.succeeded:
                 succeeded |= call.subjects
                 seen.add(call.exact)
-    return resolved, looked_again
+    return resolved, repeated
 
 
-def _said_again(groups: Sequence[Group]) -> set[int]:
-    """Groups whose texts a later group repeats word for word. Short ones ("go on") do no harm and stay."""
-    latest: dict[tuple[tuple[str, str], ...], int] = {}
-    again: set[int] = set()
-    for at, group in enumerate(groups):
-        said = tuple((entry.role, entry.text) for entry in group.entries)
-        if group.tokens < _MIN_REPEATED_TOKENS * len(said):
-            continue
-        if said in latest:
-            again.add(latest[said])
-        latest[said] = at
-    return again
-
-
-def _references(names: Sequence[frozenset[str]]) -> list[set[int]]:
+def _references(readings: Sequence[GroupReading]) -> list[set[int]]:
     """For each group, the latest few later groups that mention one of its names, by their places."""
+    names = [one.names for one in readings]
     common = max(_COMMON_LEAST, _COMMON_SHARE * len(names))
     mentions = Counter(name for named in names for name in named)
     latest: defaultdict[str, list[int]] = defaultdict(list)  # the newest few that mention a name, newest first
@@ -202,8 +166,13 @@ NEARBY_FILES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What holds for all groups of a context. Places are indexes into the groups."""
+    """The groups of a context, and what holds for all of them. Places are indexes into the groups."""
 
+    readings: tuple[GroupReading, ...]
+    resolved: set[int]
+    """Places of groups whose each error was followed by a success."""
+    repeated: set[int]
+    """Places of groups that a later one says, or looks at, again."""
     tasks: dict[str, Task]
     finished: int
     """Number of the task finished last."""
@@ -220,10 +189,6 @@ class RunFacts:
     """Places of user messages, latest first."""
     description: int | None
     """Place of what says what is to be done: the first user message of the current task, or of the run."""
-
-    def task_of(self, group: Group) -> str | None:
-        """The task that a group belongs to."""
-        return task_of(group.entries, self.tasks.values())
 
     def belongs(self, task: str | None) -> bool:
         """Whether something of `task` belongs to the current one: it does, or is of no task in particular."""
@@ -248,59 +213,54 @@ def task_of(entries: Sequence[Entry], tasks: Iterable[Task]) -> str | None:
 
 
 def run_facts(
-    readings: Sequence[GroupReading],
+    groups: Sequence[Group],
     *,
-    tasks: Sequence[Task],
-    current_task: str | None,
-    touches: Sequence[FileAccess],
+    settings: FileSettings,
+    tasks: Sequence[Task] = (),
+    current_task: str | None = None,
+    touches: Sequence[FileAccess] = (),
 ) -> RunFacts:
-    """Look at all groups together; the arguments are those of `prune_items`."""
+    """Look at all groups together, oldest first.
+
+    `settings` say which tools work on files: a file that no list shall name is what a call is about all the same, so
+    nothing in them is ignored. `tasks` are those that are active, and the last finished ones. `touches` name each file
+    with the message that touched it last; those that the groups themselves touch need not be among them.
+    """
+    every_file = settings.model_copy(update={"ignore": ()})
+    readings = tuple(_read(group, every_file, tasks) for group in groups)
+    resolved, repeated = _made_moot(readings)
     known = {task.id: task for task in tasks}
     current = known.get(current_task) if current_task is not None else None
-    files = _latest_files(readings, touches)
+    # Files that were read or written, the latest first; one that could not be read is none.
+    latest = {touch.path: touch.seq for touch in touches if touch.operation in ("read", "write")}
+    shown_at, listing = dict[str, int](), None
+    for at, one in enumerate(readings):
+        for call, (path, operation) in ((made, touched) for made in one.calls for touched in made.paths):
+            if operation == "write" or (operation == "read" and not call.failed):
+                latest[path] = max(latest.get(path, 0), one.group.first_seq)
+            if call.succeeded and operation != "search":
+                shown_at[path] = at
+            listing = at if operation == "list" else listing
+    files = sorted(latest, key=lambda path: (-latest[path], path))
     users = [at for at, one in enumerate(readings) if one.group.entries[0].role == "user"]
     since = max([users[-1] if users else 0, len(readings) - RECENT_GROUPS])
-    errors = [at for at, one in enumerate(readings) if one.failed and not one.resolved and at >= since]
-    listings = [
-        at for at, one in enumerate(readings) if any(kind == "list" for call in one.calls for _, kind in call.paths)
-    ]
+    errors = [at for at, one in enumerate(readings) if one.failed and at not in resolved and at >= since]
     since_task = current.first_seq if current is not None else 0
     return RunFacts(
+        readings=readings,
+        resolved=resolved,
+        repeated=repeated,
         tasks=known,
         finished=max((task.number for task in tasks), default=0),
         current=current,
         active_files=frozenset(files[:ACTIVE_FILES]),
         nearby_files=frozenset(files[:NEARBY_FILES]),
-        showing=_place_of_content(readings, files[0]) if files else None,
+        showing=shown_at.get(files[0]) if files else None,
         error=max(errors, default=None),
-        listing=max(listings, default=None),
+        listing=listing,
         users=tuple(reversed(users)),
         description=next((at for at in users if readings[at].group.first_seq >= since_task), None),
     )
-
-
-def _latest_files(readings: Sequence[GroupReading], touches: Sequence[FileAccess]) -> list[str]:
-    """Files that were read or written, the latest first; one that could not be read is none."""
-    latest = {touch.path: touch.seq for touch in touches if touch.operation in ("read", "write")}
-    for one in readings:
-        for call in one.calls:
-            for path, operation in call.paths:
-                if operation == "write" or (operation == "read" and not call.failed):
-                    latest[path] = max(latest.get(path, 0), one.group.first_seq)
-    return sorted(latest, key=lambda path: (-latest[path], path))
-
-
-def _place_of_content(readings: Sequence[GroupReading], path: str) -> int | None:
-    """The latest group that shows `path` as it is: read or written without an error."""
-    for at in range(len(readings) - 1, -1, -1):
-        for call in readings[at].calls:
-            if (
-                call.result is not None
-                and not call.failed
-                and any(one == path and kind != "search" for one, kind in call.paths)
-            ):
-                return at
-    return None
 
 
 USER_MESSAGES_KEPT = 3
@@ -311,31 +271,19 @@ RECENT_MINUTES = RECENCY_POINTS[-1][0]
 """Where no task tells: as long as age gives points."""
 
 
-def prune_items(
-    groups: Sequence[Group],
-    *,
-    settings: FileSettings,
-    now: float,
-    tasks: Sequence[Task],
-    current_task: str | None,
-    touches: Sequence[FileAccess],
-    must_stay: frozenset[int],
-) -> list[PruneItem]:
+def prune_items(run: RunFacts, *, now: float, must_stay: frozenset[int]) -> list[PruneItem]:
     """The groups of a context as `prune` takes them, in their order, at `now` in seconds since the epoch.
 
-    `settings` say which tools work on files. `tasks` are those that are active, and the last finished ones. `touches`
-    name each file with the message that touched it last; those that the groups themselves touch need not be among them.
     `must_stay` are the `first_seq`s of groups that the caller needs; pinned ones are added.
     """
-    readings = read_groups(groups, settings)
-    run = run_facts(readings, tasks=tasks, current_task=current_task, touches=touches)
-    return [_item(at, reading, run, now=now, must_stay=must_stay) for at, reading in enumerate(readings)]
+    referring = _references(run.readings)
+    return [_item(at, run, later, now=now, must_stay=must_stay) for at, later in enumerate(referring)]
 
 
-def _item(at: int, reading: GroupReading, run: RunFacts, *, now: float, must_stay: frozenset[int]) -> PruneItem:
-    group = reading.group
+def _item(at: int, run: RunFacts, referring: set[int], *, now: float, must_stay: frozenset[int]) -> PruneItem:
+    reading = run.readings[at]
+    group, task = reading.group, reading.task
     named = next((kind for entry in group.entries if (kind := named_kind(entry.kind))), None)
-    task = run.task_of(group)
     known = run.tasks.get(task) if task is not None else None
     bond = _bond(reading, task, run)
     # How many tasks were finished since its own, where that is finished.
@@ -362,10 +310,10 @@ def _item(at: int, reading: GroupReading, run: RunFacts, *, now: float, must_sta
         (1, "last_3_user_messages", at in run.users[:USER_MESSAGES_KEPT]),
         (1, "critical_error_context", at == run.error or own == "error"),
         (4, "completed_task_details", named == "finished" or (ago is not None and ago >= TASKS_UNTIL_PRUNED)),
-        (4, "resolved_error", reading.resolved or named == "resolved"),
+        (4, "resolved_error", at in run.resolved or named == "resolved"),
         (4, "deprecated_context", named == "deprecated"),
         (4, "temporary_debug_info", named == "debug"),
-        (4, "redundant_information", reading.repeated or named == "redundant"),
+        (4, "redundant_information", at in run.repeated or named == "redundant"),
         (3, "old_task_history", named == "old_history"),
         (3, "success_metrics", named == "metric"),
         (3, "project_guidelines", named == "guideline"),
@@ -386,10 +334,10 @@ def _item(at: int, reading: GroupReading, run: RunFacts, *, now: float, must_sta
         category=category,
         kind=_content_kind(at, reading, own, run, category=category),
         age_minutes=max(0.0, age),
-        references=reading.references,
+        references=len(referring),
         bond=bond,
         relevant=bond != "none" or bool(reading.names & {path.casefold() for path in run.active_files}),
-        referenced_recently=reading.referenced_recently,
+        referenced_recently=any(later >= len(run.readings) - RECENT_GROUPS for later in referring),
         priority=priority,
         reason=reason,
         must_stay=group.first_seq in must_stay or any(entry.pinned for entry in group.entries),

@@ -149,37 +149,34 @@ def advice(
         return None
     samples.sort(key=lambda one: (one.last_seq, one.at))
     start = percent = adaptively(present_percent, most=most)
-    late = little = close = 0
+    little = f"freed less than {LITTLE_SHARE:.0%} of the view"
+    close = f"came fewer than {CLOSE_MESSAGES} messages after another"
+    late = "dropped messages or fell back to the essentials, because summaries were not ready"
+    seen = dict.fromkeys((little, close, late), 0)
     last_seqs: dict[str, int] = {}
     for one in samples:
         before = last_seqs.get(one.track)
         last_seqs[one.track] = one.last_seq
         unready = one.kind is OutcomeKind.TRUNCATED and one.reason in _UNREADY
-        freed_little = one.tokens_before - one.tokens_after < LITTLE_SHARE * one.tokens_before
+        lesson = ""
         if unready or _LATE_STEPS.intersection(one.steps):
-            late += 1
-            percent = adaptively(percent - STEP_PERCENT, most=most)
-        elif freed_little or (before is not None and one.last_seq - before < CLOSE_MESSAGES):
-            little += freed_little
-            close += not freed_little
-            percent = adaptively(percent + STEP_PERCENT, most=most)
+            lesson = late
+        elif one.tokens_before - one.tokens_after < LITTLE_SHARE * one.tokens_before:
+            lesson = little
+        elif before is not None and one.last_seq - before < CLOSE_MESSAGES:
+            lesson = close
+        if lesson:
+            seen[lesson] += 1
+            percent = adaptively(percent + (-STEP_PERCENT if lesson == late else STEP_PERCENT), most=most)
     if abs(percent - start) < STEP_PERCENT / 2:
         return None  # the lessons cancel out
-    seen = [
-        f"{count} {what}"
-        for count, what in (
-            (little, f"freed less than {LITTLE_SHARE:.0%} of the view"),
-            (close, f"came fewer than {CLOSE_MESSAGES} messages after another"),
-            (late, "dropped messages or fell back to the essentials, because summaries were not ready"),
-        )
-        if count
-    ]
+    told = ", ".join(f"{count} {what}" for what, count in seen.items() if count)
     what = "condense later, in bigger steps" if percent > start else "begin earlier, so that summaries are ready"
     return ThresholdAdvice(
         percent=adaptively(round(percent, 1), most=most),
         present_percent=present_percent,
         samples=len(samples),
-        because=f"of {len(samples)} condensations {', '.join(seen)}: {what}",
+        because=f"of {len(samples)} condensations {told}: {what}",
     )
 
 

@@ -18,7 +18,7 @@ from langchain_tiered_memory.types.contexts import Source
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.extensions import SectionQuestion
-    from langchain_tiered_memory.types.records import Fact, Hit
+    from langchain_tiered_memory.types.records import Hit
 
 _KNOWN = "What this user said of themself in other conversations with you, with the day:"
 _QUOTED = "From other conversations with this user, which may be about something else:"
@@ -44,7 +44,9 @@ class OtherSessions:
         known |= {one.id: one for one in question.reads.facts_of_user(k=_LOOKED_AT) if one.id not in known}
         hits = question.reads.elsewhere(question.query, k=_LOOKED_AT) if question.query.strip() else []
         room = question.room_tokens - question.count(f"{_KNOWN}\n{_QUOTED}\n")
-        telling = Telling(of_fact=_line_of_fact, of_quote=_line_of_quote, count=question.count)
+        telling = Telling(
+            of_fact=lambda fact: f"- {line_of(fact)} ({day(fact.at)})", of_quote=_line_of_quote, count=question.count
+        )
         told = telling.told(
             list(known.values()),
             [hit for hit in hits if not question.is_shown(hit.text)],
@@ -58,10 +60,6 @@ class OtherSessions:
         ]
         sources += [Source(session_id=hit.session_id, message_ids=(hit.id,)) for hit, _ in told.quotes]
         return SectionText(text="\n".join(lines), sources=tuple(sources)) if sources else None
-
-
-def _line_of_fact(fact: Fact) -> str:
-    return f"- {line_of(fact)} ({day(fact.at)})"
 
 
 def _line_of_quote(hit: Hit, text: str) -> str:

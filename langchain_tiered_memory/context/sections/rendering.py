@@ -157,7 +157,7 @@ def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuesti
     answer = runtime.sections.caller.ask(
         f"section {name}",
         lambda: section.render(question),
-        _as_text,
+        lambda answer: (answer,) if answer is None or isinstance(answer, str | SectionText) else None,
         owner=section,
         session_id=question.session_id,
     )
@@ -188,7 +188,3 @@ def _tokens(runtime: Runtime, name: str, text: str) -> int:
 
 def _without(name: str, cap: int, why: str) -> Section:
     return Section(name=name, tokens=0, cap=max(cap, 0), left_out=(LeftOut(what=name, reason=why, tokens=0),))
-
-
-def _as_text(answer: object) -> tuple[str | SectionText | None] | None:
-    return (answer,) if answer is None or isinstance(answer, str | SectionText) else None

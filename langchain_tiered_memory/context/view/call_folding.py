@@ -97,14 +97,10 @@ def _with_calls(message: AIMessage, calls: Collection[dict[str, Any]]) -> AIMess
     bare = without_reasoning(message)
     content = bare.content
     if isinstance(content, list):
-        content = [block for block in blocks_of(content) if not _is_call(block)]
+        content = [block for block in blocks_of(content) if kind_of(block) not in CALL_TYPES]
     kwargs = {key: value for key, value in bare.additional_kwargs.items() if key not in {"tool_calls", "function_call"}}
     update = {"content": content or "", "tool_calls": list(calls), "invalid_tool_calls": []}
     return message.model_copy(update=update | {"additional_kwargs": kwargs})
-
-
-def _is_call(block: object) -> bool:
-    return kind_of(block) in CALL_TYPES
 
 
 def _short_call(call: RequestedCall, *, pointer: str, counter: TokenCounter) -> tuple[dict[str, Any], int]:

@@ -112,7 +112,11 @@ class CoverParts:
                 touched = self.barred(one)
                 if one.id in shown:
                     continue
-                if one.level > 1 and (touched or one.last_seq > border or _stands_above(one, beside)):
+                stands_above = any(
+                    node.level < one.level and one.first_seq <= node.first_seq and node.last_seq <= one.last_seq
+                    for node in beside
+                )
+                if one.level > 1 and (touched or one.last_seq > border or stands_above):
                     deeper.append(one.id)
                 elif one.last_seq <= border and not touched:
                     found.append(self.choice(one))
@@ -123,7 +127,12 @@ class CoverParts:
             waiting = library.add(one for children in below.values() for one in children)
         spans = tree.uncondensed(ref, track=self.inputs.track, up_to=border)
         found += [Gap(first_seq=first, last_seq=last, entry_count=count) for first, last, count in spans]
-        return sorted(found, key=_place)
+
+        def place(part: Choice | Joint | Gap) -> tuple[int, int]:
+            item = part.whole if isinstance(part, Choice) else part
+            return item.first_seq, item.last_seq
+
+        return sorted(found, key=place)
 
     def choice(self, summary: Summary) -> Choice:
         """A summary at each resolution."""
@@ -235,19 +244,6 @@ class CoverParts:
         )
 
 
-def _place(part: Choice | Joint | Gap) -> tuple[int, int]:
-    item = part.whole if isinstance(part, Choice) else part
-    return item.first_seq, item.last_seq
-
-
-def _stands_above(summary: Summary, nodes: Sequence[Node]) -> bool:
-    """Whether one of `nodes` may stand below a summary."""
-    return any(
-        node.level < summary.level and summary.first_seq <= node.first_seq and node.last_seq <= summary.last_seq
-        for node in nodes
-    )
-
-
 _LEAST_SUMMARY_TOKENS = 32
 """A summary with its header is hardly smaller: bounds how many a room can hold."""
 
@@ -256,8 +252,9 @@ def whole_cover(inputs: Inputs, *, border: int, cap: int) -> tuple[CoverItem, ..
     """A cover of everything up to `border`, made from the highest summaries down."""
     if border == 0:
         return ()
-    parts = CoverParts(inputs, cap)
-    return _best(parts, parts.up_to(border), room=round(cap * NUMBERS.cover_filled_share))
+    parts, room = CoverParts(inputs, cap), round(cap * NUMBERS.cover_filled_share)
+    found = parts.up_to(border)
+    return best_cover(found, room=room, below=parts.below, joined=parts.joined, gap_tokens=parts.gap_tokens)
 
 
 def grown_cover(inputs: Inputs, previous: ViewPlan, *, border: int, cap: int) -> tuple[CoverItem, ...] | None:
@@ -370,10 +367,6 @@ def summarised_groups(inputs: Inputs, groups: Sequence[Group]) -> dict[int, Node
         if one in known and known[one].state.finished and not parts.barred(known[one])
     }
     return {seq: shown[one] for seq, one in mine.items() if one in shown}
-
-
-def _best(parts: CoverParts, found: Sequence[Choice | Joint | Gap], *, room: int) -> tuple[CoverItem, ...]:
-    return best_cover(found, room=room, below=parts.below, joined=parts.joined, gap_tokens=parts.gap_tokens)
 
 
 def _with_rest(parts: CoverParts, chosen: Sequence[Node], *, border: int, cap: int) -> tuple[CoverItem, ...]:

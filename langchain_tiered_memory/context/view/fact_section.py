@@ -19,7 +19,7 @@ from langchain_tiered_memory.summaries.tree.cover import nodes_of
 from langchain_tiered_memory.types.contexts import MARGIN_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.summaries.tree.cover import CoverItem
@@ -114,7 +114,9 @@ def _understood(inputs: Inputs, facts: Sequence[Fact], first: Collection[str], *
     spoken = [one for one in facts if not one.by_model]
     wanted = {seq for one in spoken for seq in (one.seq, one.seq - 1)} - inputs.off
     known = {entry.seq: entry for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, sorted(wanted))}
-    judged = _read_by_model(inputs, known.values()) if marked else frozenset()
+    ids = sorted({entry.summary_id for entry in known.values() if entry.summary_id is not None}) if marked else []
+    written = inputs.runtime.store.tree.by_id(inputs.ref, ids)
+    judged = {one.id for one in written if not (one.by_rules or one.degraded or one.model in (None, RULES))}
     found: dict[tuple[int, str], Fact] = {}
     for one in spoken:
         entry = known.get(one.seq)
@@ -126,13 +128,6 @@ def _understood(inputs: Inputs, facts: Sequence[Fact], first: Collection[str], *
         elif said is not None:  # a sentence that stands for several of its facts is told once
             found.setdefault((one.seq, said), one if said == one.text else replace(one, text=said))
     return sorted([*plain, *found.values()], key=lambda one: (one.seq, one.id))
-
-
-def _read_by_model(inputs: Inputs, entries: Iterable[Entry]) -> frozenset[str]:
-    """Ids of the summaries of these messages that a model wrote."""
-    ids = sorted({entry.summary_id for entry in entries if entry.summary_id is not None})
-    found = inputs.runtime.store.tree.by_id(inputs.ref, ids)
-    return frozenset(one.id for one in found if not (one.by_rules or one.degraded or one.model in (None, RULES)))
 
 
 def _before(entry: Entry, before: Entry | None) -> Entry | None:

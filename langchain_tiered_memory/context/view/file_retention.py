@@ -27,7 +27,6 @@ from langchain_tiered_memory.summaries.rendering import parts_block
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Inputs
-    from langchain_tiered_memory.types.records import Entry
 
 _CANDIDATES = 120
 """Latest groups with file work that are looked at."""
@@ -39,25 +38,19 @@ _LISTED_FILES = 300
 """Files looked at for the list; it shows the latest."""
 
 
-def with_file_work(inputs: Inputs, rendered: RenderedView) -> RenderedView:
-    """`rendered` with the parts of files that are worth most before its recent part, as far as there is room."""
-    if not inputs.mode.shows_parts or not rendered.plan.border:
-        return rendered
-    fewer = _without_seen_readings(inputs, rendered)
-    shown = _with_parts(inputs, fewer, room=_room_of(inputs))
-    return shown if shown.plan.parts else rendered
+def with_file_work(inputs: Inputs, rendered: RenderedView, *, anew: bool = False) -> RenderedView:
+    """`rendered` with the parts of files that are worth most, and its list of files, as far as there is room.
 
-
-def with_more_parts(inputs: Inputs, rendered: RenderedView) -> RenderedView:
-    """`rendered` with parts of files chosen anew, and its list of files, in the room that steps left free.
-
-    Where it does not fit, something is shortened in any case, and says hardly less for the room of parts.
+    They are chosen `anew` for the room that steps left free. Where it does not fit then, something is shortened in any
+    case, and says hardly less for the room of parts.
     """
     if not inputs.mode.shows_parts or not rendered.plan.border:
         return rendered
-    fewer = _without_seen_readings(inputs, rendered)
-    bare = seen_with(inputs, replace(fewer.plan, files="", parts=""), fewer.tail)
-    room = _room_of(inputs) if bare.tokens <= inputs.room else bare.tokens + inputs.policy.stays
+    bare = _without_seen_readings(inputs, rendered)
+    if anew:
+        bare = seen_with(inputs, replace(bare.plan, files="", parts=""), bare.tail)
+    is_full = anew and bare.tokens > inputs.room
+    room = bare.tokens + inputs.policy.stays if is_full else _filled(inputs) - inputs.policy.of("files")
     shown = _with_parts(inputs, bare, room=room)
     return with_files(inputs, shown) if shown.plan.parts else rendered
 
@@ -83,13 +76,8 @@ def _without_seen_readings(inputs: Inputs, rendered: RenderedView) -> RenderedVi
     return rendered if plan == rendered.plan else seen_with(inputs, plan, rendered.tail)
 
 
-def _room_of(inputs: Inputs) -> int:
-    """Tokens of a view with parts of files, but for the list of files: as many as a condensation fills it to."""
-    return _filled(inputs) - inputs.policy.of("files")
-
-
 def _filled(inputs: Inputs) -> int:
-    """Tokens that a view is filled to when it is made smaller."""
+    """Tokens that a view is filled to when it is made smaller, its list of files included."""
     return inputs.fill if inputs.fill is not None else round(NUMBERS.filled_share * inputs.room)
 
 
@@ -127,7 +115,10 @@ def _file_texts(inputs: Inputs, rendered: RenderedView) -> list[FileText]:
     for group in reversed(as_groups(entries.values())):
         ages[group.first_seq] = age
         age += group.tokens
-    entries = {entry.seq: entry for entry in _changing_unnamed(inputs, rendered, since=min(seqs, default=0))} | entries
+    if seqs:  # between the work that is looked at, calls may change files without naming them
+        read = inputs.entries(after=min(seqs), up_to=plan.tail_from - 1, limit=_BETWEEN)
+        changing = {one.group for one in read if one.calls and any(name in one.payload for name in UNNAMED_BY)}
+        entries = {one.seq: one for one in read if one.group in changing} | entries
     texts = [
         FileText(seq=seq, age=ages.get(call.group, 0), text=text, shown=seq in standing)
         for call in file_calls(as_groups(sorted(entries.values(), key=lambda entry: entry.seq)), settings)
@@ -135,16 +126,6 @@ def _file_texts(inputs: Inputs, rendered: RenderedView) -> list[FileText]:
         for seq, text in call.texts()
     ]
     return texts[-_TEXTS:]
-
-
-def _changing_unnamed(inputs: Inputs, rendered: RenderedView, *, since: int) -> list[Entry]:
-    """The groups between the work that is looked at whose calls may change files without naming them."""
-    if not since:
-        return []
-    last = rendered.plan.tail_from - 1
-    read = inputs.entries(after=since, up_to=last, limit=_BETWEEN)
-    changing = {one.group for one in read if one.calls and any(name in one.payload for name in UNNAMED_BY)}
-    return [one for one in read if one.group in changing]
 
 
 def _doing(inputs: Inputs, rendered: RenderedView) -> frozenset[str]:

@@ -142,11 +142,15 @@ _FIRST_STEPS = 16
 that somebody answered."""
 
 
-def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
-    """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
+def plan_view(inputs: Inputs, previous: ViewPlan | None, tail: Sequence[Entry]) -> ViewPlan:
+    """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only.
+
+    `tail` are its recent messages until now, in order.
+    """
     floor = previous.border if previous is not None else 0
-    border, found = _next_border(inputs, floor=floor)
-    skip, tail_from = _overlap(border, found)
+    border, found = _next_border(inputs, tail, floor=floor)
+    # The recent part starts earlier where groups were interleaved.
+    tail_from = min([border + 1, *(first for _, first, last in found if last > border)])
     since = previous.since if previous is not None else 0
     queries = queries_before(inputs, lambda entry: since < entry.seq < tail_from)
     # A call that waits for its result, or just got it, is shown, though everything around it is condensed; so is what
@@ -155,7 +159,7 @@ def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
     plan = ViewPlan(
         border=border,
         tail_from=tail_from,
-        skip=skip,
+        skip=tuple(one for one, _, last in found if tail_from <= last <= border),
         queries=queries,
         answers=answered_before(inputs, tail_from, since=since),
         ratio=inputs.ratio,
@@ -174,15 +178,20 @@ def _record(inputs: Inputs, previous: ViewPlan | None, *, border: int, words: st
     The user's `words` that the view shows are told there.
     """
     policy = inputs.policy
+
+    def listed(items: Sequence[CoverItem]) -> str:
+        room, lasting_room = policy.of("facts"), record_room(inputs, items)
+        return facts_of_view(inputs, items, border=border, room=room, lasting_room=lasting_room, words=words)
+
     items = _cover(inputs, previous, border=border, cap=policy.cover)
-    facts = _facts(inputs, items, border, words=words)
+    facts = listed(items)
     if leaves_out(facts):
         least = min(policy.defended, policy.cover)
-        facts = _facts(inputs, _cover(inputs, previous, border=border, cap=least), border, words=words)
+        facts = listed(_cover(inputs, previous, border=border, cap=least))
         free = policy.record - inputs.counter.count_text(facts_block(facts, up_to=border))
         items = _cover(inputs, previous, border=border, cap=max(least, min(free, policy.cover)))
         # Again: a value that is told here never stands without what replaced it.
-        facts = _facts(inputs, items, border, words=words)
+        facts = listed(items)
     inputs.runtime.view_cache.note_list_room(inputs.ref.key, inputs.track, record_room(inputs, items))
     return items, facts
 
@@ -200,11 +209,6 @@ def _cover(inputs: Inputs, previous: ViewPlan | None, *, border: int, cap: int) 
         made = whole_cover(inputs, border=border, cap=cap)
     since = previous.since if previous is not None else 0
     return tuple(item for item in made if item.last_seq >= since)
-
-
-def _facts(inputs: Inputs, items: Sequence[CoverItem], border: int, *, words: str) -> str:
-    room, lasting_room = inputs.policy.of("facts"), record_room(inputs, items)
-    return facts_of_view(inputs, items, border=border, room=room, lasting_room=lasting_room, words=words)
 
 
 def _answered(inputs: Inputs) -> Answered | None:
@@ -226,10 +230,11 @@ def _answered(inputs: Inputs) -> Answered | None:
     return "at work" if any(one.calls for one in first) else "in talk"
 
 
-def _next_border(inputs: Inputs, *, floor: int) -> tuple[int, list[tuple[str, int, int]]]:
+def _next_border(inputs: Inputs, tail: Sequence[Entry], *, floor: int) -> tuple[int, list[tuple[str, int, int]]]:
     """The new border, and the level-1 summaries around it."""
     tree, ref, track = inputs.runtime.store.tree, inputs.ref, inputs.track
-    wanted = _keep_from(inputs)
+    before = standing_before(inputs, tail)
+    wanted = next((entry.seq for entry in tail if entry.seq > before), before + 1)
     blocked = tree.first_uncondensed(ref, track=track, after=floor)
     guard = inputs.required.guard
     limit = guard if blocked is None else min(guard, blocked)
@@ -241,42 +246,28 @@ def _next_border(inputs: Inputs, *, floor: int) -> tuple[int, list[tuple[str, in
     return border, tree.borders(ref, track=track, after=border - 1, limit=_PAGE)
 
 
-def _keep_from(inputs: Inputs) -> int:
-    """The first of the newest messages that a condensation leaves as they are."""
-    messages = inputs.look.last_messages if inputs.look is not None else None
-    tokens = max(inputs.policy.stays, inputs.policy.recent_least)
-    first, up_to = 0, None
-    while True:
-        page = inputs.entries(up_to=up_to, limit=_PAGE)
-        for entry in page:
-            if messages is None:
-                tokens -= entry.tokens
-            else:
-                messages -= 1
-            if tokens < 0 or (messages is not None and messages < 0):
-                return first or entry.seq + 1
-            first = entry.seq
-        if len(page) < _PAGE:
-            return first
-        up_to = page[-1].seq - 1
+def standing_before(inputs: Inputs, tail: Sequence[Entry], *, grows_by: int = 0) -> int:
+    """The last of the recent messages that will stand before the border after the view's next condensation; or 0.
 
-
-def _overlap(border: int, found: Sequence[tuple[str, int, int]]) -> tuple[tuple[str, ...], int]:
-    """Where the recent part starts when groups were interleaved, and which summaries behind that are in the cover."""
-    behind = [first for _, first, last in found if last > border]
-    tail_from = min([border + 1, *behind])
-    return tuple(one for one, _, last in found if tail_from <= last <= border), tail_from
-
-
-_NAMED: str = "compaction"
-"""In the payload of every message that has such a block: most need not be decoded."""
+    `tail` are its recent messages, in order, and `grows_by` the raw tokens that come until then.
+    """
+    if inputs.look is not None:
+        last = len(tail) - inputs.look.last_messages
+        return tail[last - 1].seq if last > 0 else 0
+    stays = max(inputs.policy.stays, inputs.policy.recent_least) - grows_by
+    for entry in reversed(tail):
+        stays -= entry.tokens
+        if stays < 0:
+            return entry.seq
+    return 0
 
 
 def begun_by_compaction(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` from the provider's newest compaction on; as it is, where it begins with that or has none."""
-    newest = next(
-        (entry for entry in reversed(rendered.tail) if _has_compaction(entry, inputs.request.model.provider)), None
-    )
+    reader = inputs.request.model.provider
+    # Most messages need not be decoded: each that has such a block names it in its payload.
+    likely = (one for one in reversed(rendered.tail) if one.role == "assistant" and "compaction" in one.payload)
+    newest = next((one for one in likely if compacts(message_or_stand_in(one)[0], reader=reader)), None)
     if newest is None or newest.seq <= rendered.plan.since:
         return rendered
     border = newest.seq - 1
@@ -290,9 +281,3 @@ def begun_by_compaction(inputs: Inputs, rendered: RenderedView) -> RenderedView:
         always=kept_by_kind(inputs, rendered.plan),
     )
     return with_files(inputs, render_view(inputs, plan))
-
-
-def _has_compaction(entry: Entry, reader: str | None) -> bool:
-    if entry.role != "assistant" or _NAMED not in entry.payload:
-        return False
-    return compacts(message_or_stand_in(entry)[0], reader=reader)

@@ -49,7 +49,7 @@ class RenderedView:
     masks: tuple[Piece, ...] = ()
     """Those of them that stand there by head, pointer and tail, or by a pointer to what another one says."""
     days: Mapping[int, Piece] = field(default_factory=dict)
-    """By the `seq` of each user message that opens a day, the line that says which, before it."""
+    """By the `seq` of each user message that opens a day, but for the first, the line that says which, before it."""
 
     @property
     def recent_from(self) -> int:
@@ -104,19 +104,12 @@ def seen_with(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> Rendered
         if (entry.group not in hidden and entry.seq >= plan.tail_from) or entry.group in kept_groups
     )
     head, masks = tuple(_head(inputs, plan, stays)), tuple(_masks(inputs, stays, dict(plan.masked)))
-    return RenderedView(plan=plan, head=head, tail=stays, masks=masks, days=dict(_days(inputs, stays)))
-
-
-def _days(inputs: Inputs, tail: Sequence[Entry]) -> Iterator[tuple[int, Piece]]:
-    """For each message of a user that opens a day of the recent ones, the first of them aside, a line that says which.
-
-    Days behind it depend on what stands before it alone: the bytes stay as the recent messages grow.
-    """
-    told = day(tail[0].at) if tail else ""
-    for entry in tail:
+    days, told = dict[int, Piece](), day(stays[0].at) if stays else ""
+    for entry in stays:  # days depend on what stands before them alone: the bytes stay as the recent messages grow
         if entry.role == "user" and day(entry.at) != told:
             told = day(entry.at)
-            yield entry.seq, ours(opens_line(entry), part="recent", counter=inputs.counter)
+            days[entry.seq] = ours(opens_line(entry), part="recent", counter=inputs.counter)
+    return RenderedView(plan=plan, head=head, tail=stays, masks=masks, days=days)
 
 
 def _masks(inputs: Inputs, tail: Sequence[Entry], kept: dict[int, int]) -> Iterator[Piece]:
@@ -131,10 +124,7 @@ def _masks(inputs: Inputs, tail: Sequence[Entry], kept: dict[int, int]) -> Itera
             yield library.masks[cut]
     settings, reworded = inputs.settings.files, inputs.request.reworded
     for entry, above, path in repeated_reads(tail, settings, not_whole=kept, reworded=reworded):
-        pair = (entry.seq, above.seq)
-        if pair not in library.pointers:
-            library.pointers[pair] = pointing(entry, above, path, counter=counter)
-        piece = library.pointers[pair]
+        piece = pointing(entry, above, path, counter=counter)
         if piece is not None:
             yield piece
 

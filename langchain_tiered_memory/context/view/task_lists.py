@@ -11,7 +11,7 @@ anew.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
-    from langchain_tiered_memory.messages.content_blocks import RequestedCall
     from langchain_tiered_memory.types.records import Entry
 
 _LISTS = frozenset({"todos", "todo", "todolist", "tasks", "tasklist", "plan", "steps", "checklist"})
@@ -46,18 +45,6 @@ _MOST_ITEMS = 64
 """Of a list that is made item by item, the newest, what is done leaving first: more than find room."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
-    """What one call says of one item."""
-
-    number: str
-    status: str | None
-    words: str
-    """Empty: as they were."""
-    asked: Entry
-    """The message that makes the call."""
-
-
 def with_tasks(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry], *, is_shown: Callable[[Entry], bool]) -> ViewPlan:
     """`plan` with the newest list of tasks in `tail`, where the view does not show the call that wrote it.
 
@@ -67,19 +54,19 @@ def with_tasks(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry], *, is_show
     """
     written = next(((entry, tasks) for entry in reversed(tail) if (tasks := _tasks_in(entry))), None)
     since = written[0].seq if written is not None else 0
-    changes = [one for one in _changes(tail) if one.asked.seq > since]
+    changes = [one for one in _changes(tail) if one[0].seq > since]
     if changes:
         items = {} if written is not None else {number: (state, words) for number, state, words in plan.listed}
-        for one in changes:
-            state, words = items.get(one.number, ("", ""))
-            items[one.number] = (one.status or state, one.words or words)
+        for _, number, status, renamed in changes:
+            state, words = items.get(number, ("", ""))
+            items[number] = (status or state, renamed or words)
         named = [number for number, (_, words) in items.items() if words]
         stays = frozenset(sorted(named, key=lambda number: _is_open(items[number][0]))[-_MOST_ITEMS:])
         known = {number: items[number] for number in named if number in stays}
-        told = {one.number for one in changes if one.words and is_shown(one.asked)}
+        told = {number for asked, number, _, words in changes if words and is_shown(asked)}
         is_hidden = any(_is_open(state) and number not in told for number, (state, _) in known.items())
         tasks = [(state, f"#{number} {words}") for number, (state, words) in known.items()]
-        text = _told(tasks, changes[-1].asked, inputs=inputs) if is_hidden else ""
+        text = _told(tasks, changes[-1][0], inputs=inputs) if is_hidden else ""
         return replace(plan, tasks=text, listed=tuple((number, *item) for number, item in known.items()))
     if written is None:
         return plan
@@ -92,8 +79,11 @@ def _is_open(state: str) -> bool:
     return state.casefold() not in _DONE
 
 
-def _changes(tail: Sequence[Entry]) -> Iterator[_Change]:
-    """What calls say of single items of a list, in order; nothing of one that failed or was not answered."""
+def _changes(tail: Sequence[Entry]) -> Iterator[tuple[Entry, str, str | None, str]]:
+    """What calls say of single items of a list, in order; nothing of one that failed or was not answered.
+
+    The message that makes the call, the number of the item, its status, and its words: empty where they stay.
+    """
     heads = {call: entry for entry in tail for call in entry.calls}
     for result in tail:
         head = heads.get(result.answers or "")
@@ -101,26 +91,20 @@ def _changes(tail: Sequence[Entry]) -> Iterator[_Change]:
         if head is None or not is_short or (result.name and not _is_of_tasks(result.name)):
             continue
         for call in requested_calls(message_or_stand_in(head)[0]):
-            change = _change(call, result, head) if call.id == result.answers and _is_of_tasks(call.name) else None
-            if change is not None:
-                yield change
+            if call.id != result.answers or not _is_of_tasks(call.name):
+                continue
+            given = next((value for name, value in call.args.items() if folded(name) in _NUMBERS), None)
+            status, words = call.args.get(_STATUS), _words(call.args)
+            state = status if isinstance(status, str) else None
+            if isinstance(given, str | int):
+                # A longer description is no name.
+                yield head, str(given).removeprefix("#"), state, words if "description" not in call.args else ""
+            elif words and words.rstrip(CUT) in " ".join(result.text.split()) and (made := _NUMBER.search(result.text)):
+                yield head, made[1], state or "pending", words
 
 
 def _is_of_tasks(tool: str) -> bool:
     return any(word in folded(tool) for word in _NAMED_AFTER)
-
-
-def _change(call: RequestedCall, result: Entry, head: Entry) -> _Change | None:
-    given = next((value for name, value in call.args.items() if folded(name) in _NUMBERS), None)
-    status, words = call.args.get(_STATUS), _words(call.args)
-    state = status if isinstance(status, str) else None
-    if isinstance(given, str | int):
-        # A longer description is no name.
-        renamed = words if "description" not in call.args else ""
-        return _Change(number=str(given).removeprefix("#"), status=state, words=renamed, asked=head)
-    told = " ".join(result.text.split())
-    number = _NUMBER.search(result.text) if words and words.rstrip(CUT) in told else None
-    return _Change(number=number[1], status=state or "pending", words=words, asked=head) if number else None
 
 
 def _tasks_in(entry: Entry) -> list[tuple[str, str]]:
@@ -129,19 +113,13 @@ def _tasks_in(entry: Entry) -> list[tuple[str, str]]:
         return []
     for call in requested_calls(message_or_stand_in(entry)[0]):
         for name, value in call.args.items():
-            is_list = isinstance(value, list) and folded(name) in _LISTS
-            tasks = [_task(one) for one in value] if is_list else []
-            found = [one for one in tasks if one is not None]
-            if found and len(found) == len(tasks):
+            if not isinstance(value, list) or folded(name) not in _LISTS:
+                continue
+            tasks = [(one.get(_STATUS), _words(one)) for one in value if isinstance(one, dict)]
+            found = [(state, words) for state, words in tasks if isinstance(state, str) and words]
+            if found and len(found) == len(value):
                 return found
     return []
-
-
-def _task(item: Any) -> tuple[str, str] | None:  # noqa: ANN401 - an argument of a call
-    if not isinstance(item, dict) or not isinstance(item.get(_STATUS), str):
-        return None
-    words = _words(item)
-    return (item[_STATUS], words) if words else None
 
 
 def _words(item: dict[str, Any]) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from langchain_tiered_memory.context.compaction.need import standing_before
 from langchain_tiered_memory.context.request import Request, read_inputs
+from langchain_tiered_memory.context.view.plan import standing_before
 from langchain_tiered_memory.models.window_budget import ModelProfile
 from langchain_tiered_memory.settings import CondensationSettings, Settings, TreeSettings
 from tests.memory_builders import conversation, open_memory
@@ -106,7 +106,7 @@ def test_a_window_slides_where_no_summary_may_stand_for_messages(
 def test_the_recent_messages_that_will_stand_are_fewer_where_the_view_still_grows(runtime: Runtime) -> None:
     inputs = inputs_of(runtime)
     tail = inputs.entries(limit=99)[::-1]
-    stays = max(inputs.policy.keep, inputs.policy.recent_least)
+    stays = max(inputs.policy.stays, inputs.policy.recent_least)
     for grows_by in (0, stays // 2, 10 * stays):
         before = standing_before(inputs, tail, grows_by=grows_by)
         kept = [one.tokens for one in tail if one.seq > before]

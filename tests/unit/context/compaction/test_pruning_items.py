@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_tiered_memory.context.compaction.cutting import essentials
 from langchain_tiered_memory.context.compaction.pruning import PruneItem, named_kind
-from langchain_tiered_memory.context.compaction.pruning_items import prune_items
+from langchain_tiered_memory.context.compaction.pruning_items import prune_items, run_facts
 from langchain_tiered_memory.messages.groups import as_groups, assign_groups
 from langchain_tiered_memory.messages.ingest import draft_of
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
@@ -18,14 +18,6 @@ from langchain_tiered_memory.types.runs import FileAccess, Task
 
 NOW = 1_000_000.0
 SETTINGS = FileSettings()
-NOTHING_ELSE: dict[str, Any] = {
-    "settings": SETTINGS,
-    "now": NOW,
-    "tasks": (),
-    "current_task": None,
-    "touches": (),
-    "must_stay": frozenset(),
-}
 
 
 class Story:
@@ -102,7 +94,7 @@ class Story:
         settings: FileSettings = SETTINGS,
     ) -> list[PruneItem]:
         run: dict[str, Any] = {"tasks": tasks, "current_task": current, "touches": touches}
-        return prune_items(self.groups(), settings=settings, now=NOW, must_stay=must_stay, **run)
+        return prune_items(run_facts(self.groups(), settings=settings, **run), now=NOW, must_stay=must_stay)
 
     def rows(self, **about: Any) -> list[tuple[int, str]]:
         return [(one.priority, one.reason) for one in self.items(**about)]
@@ -336,20 +328,20 @@ def test_pinned_groups_and_those_the_caller_needs_must_stay() -> None:
 def test_a_message_that_cannot_be_read_is_an_item_all_the_same() -> None:
     groups = Story().user("a").call("bash", "x", command="ls").groups()
     broken = [Group(entries=tuple(dataclasses.replace(one, payload="{") for one in group.entries)) for group in groups]
-    items = prune_items(broken, **NOTHING_ELSE)
+    items = prune_items(run_facts(broken, settings=SETTINGS), now=NOW, must_stay=frozenset())
     assert [one.key for one in items] == [1, 2]
 
 
 def test_an_empty_context_has_no_items_and_no_essentials() -> None:
-    assert prune_items([], **NOTHING_ELSE) == []
-    assert not any(essentials([], settings=SETTINGS).values())
+    assert prune_items(run_facts([], settings=SETTINGS), now=NOW, must_stay=frozenset()) == []
+    assert not any(essentials(run_facts([], settings=SETTINGS)).values())
 
 
 def test_a_minimal_context_is_system_task_file_last_user_message_and_open_error() -> None:
     story = Story().add(SystemMessage("Be brief.")).user("Build a crane.").says(FILLER)
     story.call("read_file", "x = 1", path="a.py").call("bash", "Error: boom", command="foo")
     story.call("bash", "Error: bang", command="bar").call("bash", "ok", command="bar").user("Go on.").says(FILLER)
-    found = essentials(story.groups(), settings=SETTINGS)
+    found = essentials(run_facts(story.groups(), settings=SETTINGS))
     assert found == {"system": (1,), "task": (2,), "file": (4,), "error": (6,), "user": (12,)}
 
 
@@ -357,8 +349,8 @@ def test_a_minimal_context_is_system_task_file_last_user_message_and_open_error(
 def test_a_tool_that_a_user_adds_works_on_the_active_file(operation: Any) -> None:
     story = Story().user("Go.").call("read_file", "x = 1", path="a.py").call("harbour_desk", "y = 2", berth="b.py")
     added = FileSettings(tools={**SETTINGS.tools, "harbour_desk": operation}, path_keys=(*SETTINGS.path_keys, "berth"))
-    assert essentials(story.groups(), settings=SETTINGS)["file"] == (2,)
-    assert essentials(story.groups(), settings=added)["file"] == (4,)
+    assert essentials(run_facts(story.groups(), settings=SETTINGS))["file"] == (2,)
+    assert essentials(run_facts(story.groups(), settings=added))["file"] == (4,)
     story.says(FILLER)
     assert [one.reason for one in story.items(settings=added)][2] == "active_file_being_edited"
 
@@ -366,18 +358,18 @@ def test_a_tool_that_a_user_adds_works_on_the_active_file(operation: Any) -> Non
 def test_a_file_that_could_not_be_read_is_not_the_active_one() -> None:
     story = Story().user("Go.").call("read_file", "x = 1", path="a.py")
     story.call("read_file", "Error: File 'b.py' not found", path="b.py")
-    assert essentials(story.groups(), settings=SETTINGS)["file"] == (2,)
+    assert essentials(run_facts(story.groups(), settings=SETTINGS))["file"] == (2,)
 
 
 def test_where_every_error_is_settled_the_latest_is_shown() -> None:
     story = Story().user("Go.").call("bash", "Error: bang", command="bar").call("bash", "ok", command="bar")
-    assert essentials(story.groups(), settings=SETTINGS)["error"] == (2,)
+    assert essentials(run_facts(story.groups(), settings=SETTINGS))["error"] == (2,)
 
 
 def test_a_task_that_is_described_needs_no_first_message() -> None:
     story = Story().user("Hello.").says("Build a crane.", kind="task", task="now")
     story.says("It lifts ten tonnes.", kind="acceptance_criteria", task="now").user("Go on.")
-    found = essentials(story.groups(), settings=SETTINGS, tasks=(task("now", first=2),), current_task="now")
+    found = essentials(run_facts(story.groups(), settings=SETTINGS, tasks=(task("now", first=2),), current_task="now"))
     assert found["task"] == (2, 3)
 
 
@@ -397,6 +389,6 @@ def test_every_group_is_one_item_in_its_place(parts: list[tuple[str, str]]) -> N
     items = story.items()
     assert [one.key for one in items] == [group.first_seq for group in groups]
     assert [one.tokens for one in items] == [group.tokens for group in groups]
-    assert {one for seqs in essentials(groups, settings=SETTINGS).values() for one in seqs} <= {
+    assert {one for seqs in essentials(run_facts(groups, settings=SETTINGS)).values() for one in seqs} <= {
         group.first_seq for group in groups
     }
