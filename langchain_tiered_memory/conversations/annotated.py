@@ -26,7 +26,7 @@ from langchain_tiered_memory.messages.message_text import text_of
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -39,37 +39,36 @@ def annotated_conversation(document: Located, *, name: str) -> Conversation:
     rows = [session.at("turns").items() for session in sessions]
     starts = [_time_of(session, "date") for session in sessions]
     times = place_in_time(starts, [[_time_of(row, "date") for row in group] for group in rows])
-    turns = tuple(
+    turns = [
         _turn(row, at=moment, sitting=number)
         for number, (group, moments) in enumerate(zip(rows, times, strict=True))
         for row, moment in zip(group, moments, strict=True)
-    )
+    ]
     if not turns:
         fail(document.place, "the conversation has no turns")
-    known = _unique_ids(turns, document.place)
     sittings = tuple(
         Sitting(id=str(session.get("id") or number), date=_text_or_none(session.get("date")), at=start)
         for number, (session, start) in enumerate(zip(sessions, starts, strict=True))
     )
-    questions = document.at("questions").items() if document.get("questions") else []
-    return Conversation(
-        id=str(document.get("id") or name),
-        turns=turns,
-        sittings=sittings,
-        questions=tuple(_question_of(row, number, known) for number, row in enumerate(questions)),
+    questions = document.at("questions") if document.get("questions") else None
+    return _conversation(
+        turns, document.place, id=str(document.get("id") or name), sittings=sittings, questions=questions
     )
 
 
-def _unique_ids(turns: Sequence[Turn], place: str) -> frozenset[str]:
-    """The ids of the turns, each of one turn of a track."""
+def _conversation(turns: Sequence[Turn], place: str, *, questions: Located | None, **about: Any) -> Conversation:  # noqa: ANN401 - its fields
+    """A conversation of turns with ids of their own, each on its track, and the questions about them."""
     counts = Counter((turn.id, turn.track) for turn in turns)
     for (turn_id, _), count in counts.items():
         if count > 1:
             fail(place, f"the id {turn_id!r} stands for two turns")
-    return frozenset(turn.id for turn in turns)
+    known = {turn.id for turn in turns}
+    asked = questions.items() if questions is not None else ()
+    found = tuple(_question_of(row, number, known) for number, row in enumerate(asked))
+    return Conversation(turns=tuple(turns), questions=found, **about)
 
 
-def _question_of(row: Located, number: int, known: frozenset[str]) -> Question:
+def _question_of(row: Located, number: int, known: Collection[str]) -> Question:
     """One annotated question. Cited turns that are not in `known` are unresolved.
 
     Raises:
@@ -119,23 +118,16 @@ def listed_conversation(
     times = [_time_of(row, *_TIME_KEYS) for row in rows]
     numbers = split_by_pauses(times)
     moments = times if keeps_times and all(times) else place_in_time([None], [times])[0]
-    turns = tuple(
+    turns = [
         _turn_said(row, index=index, at=moment, sitting=number)
         for index, (row, moment, number) in enumerate(zip(rows, moments, numbers, strict=True))
+    ]
+    firsts = {turn.sitting: turn.at for turn in reversed(turns)}
+    sittings = tuple(
+        Sitting(id=str(number + 1), date=f"{began:%Y-%m-%d %H:%M}" if began else None, at=began)
+        for number, began in sorted(firsts.items())
     )
-    known = _unique_ids(turns, name)
-    asked = questions.items() if questions else []
-    return Conversation(
-        id=name,
-        turns=turns,
-        sittings=tuple(
-            Sitting(id=str(number + 1), date=f"{began:%Y-%m-%d %H:%M}" if began else None, at=began)
-            for number in range(numbers[-1] + 1)
-            for began in [turns[numbers.index(number)].at]
-        ),
-        questions=tuple(_question_of(row, number, known) for number, row in enumerate(asked)),
-        title=title,
-    )
+    return _conversation(turns, name, id=name, sittings=sittings, questions=questions, title=title)
 
 
 def _turn_said(row: Located, *, index: int, at: dt.datetime | None, sitting: int) -> Turn:

@@ -13,12 +13,12 @@ its model runs count.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
-from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
@@ -29,10 +29,8 @@ from langchain_tiered_memory.messages.codec import coerce, encode
 from langchain_tiered_memory.messages.groups import overlap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from langgraph.checkpoint.base import BaseCheckpointSaver
 
 _UNSEEN = ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap", "system_error")
 _TO_EVERYBODY = (None, "", "all", "user")
@@ -40,6 +38,10 @@ _THREADS = ("thread_id", "session_id", "conversation_id")
 """Keys of a run's metadata by which LangSmith groups threads."""
 _ASKED = ("input", "question", "query", "text")
 _ANSWERED = ("output", "answer", "result", "text")
+
+
+_Held: TypeAlias = Callable[[str], tuple[list[Any], object]]
+"""Gives the messages of a thread or a history, and when its state was written."""
 
 
 def export_reader(first: Mapping[str, Any]) -> Callable[[Located], Conversation] | None:
@@ -58,9 +60,7 @@ def _of_chatgpt(document: Located) -> Conversation:
     calls: dict[str, str] = {}
     for key in _branch(nodes, document.get("current_node")):
         message = nodes[key].get("message")
-        if not isinstance(message, dict):
-            continue
-        if not (message.get("metadata") or {}).get("is_visually_hidden_from_conversation"):
+        if isinstance(message, dict):
             rows += _row_of_chatgpt(str(message.get("id") or key), message, calls)
     return _exported(document, rows, name=name, title=document.get("title"))
 
@@ -81,9 +81,11 @@ def _row_of_chatgpt(message_id: str, message: Mapping[str, Any], calls: dict[str
     """The message as a row, if it says something. `calls` are the calls that wait for results, by tool."""
     author = message.get("author") or {}
     role, content = str(author.get("role") or ""), message.get("content") or {}
-    if content.get("content_type") in _UNSEEN or role not in ("user", "assistant", "system", "tool"):
+    about = message.get("metadata") or {}
+    is_hidden = about.get("is_visually_hidden_from_conversation") or content.get("content_type") in _UNSEEN
+    if is_hidden or role not in ("user", "assistant", "system", "tool"):
         return []
-    attached = (message.get("metadata") or {}).get("attachments") or []
+    attached = about.get("attachments") or []
     text = "\n".join([*_parts(content), *(_attachment(one, "name", "mimeType") for one in attached)])
     row: dict[str, Any] = {"id": message_id, "role": role, "content": text, "at": message.get("create_time")}
     recipient = message.get("recipient")
@@ -194,22 +196,19 @@ def _thread_of(row: Located) -> str:
 
 def _stitched(runs: Sequence[Located], thread: str) -> list[Located]:
     """The messages of a thread's runs, in order and each once."""
-    held: list[tuple[str, Located]] = []
+    held: list[str] = []
+    found: dict[str, Located] = {}
     for run in runs:
         came = [(_words(message), message) for message in _messages_of(run)]
-        shared = overlap([one for one, _ in came], [one for one, _ in held])
-        for said, message in came[shared:]:
+        for said, message in came[overlap([one for one, _ in came], held) :]:
+            held.append(said)
+            # By its words where it has none: another export of the thread gives it the same.
+            own = message.id or sha256(f"{thread}\0{said}\0{held.count(said)}".encode()).hexdigest()[:16]
             when = run.get("start_time") if message.type in ("human", "system") else run.get("end_time")
             told: dict[str, Any] = convert_to_openai_messages([message])[0]
-            row = {"message": told | {"id": message.id}, "id": message.id, "at": when or run.get("start_time")}
-            held.append((said, Located(place=run.place, value=row)))
-    seen: Counter[str] = Counter()
-    for said, located in held:
-        seen[said] += 1
-        if not located.value["id"]:  # by its words: another export of the thread gives it the same
-            located.value["id"] = hashlib.sha256(f"{thread}\0{said}\0{seen[said]}".encode()).hexdigest()[:16]
-    unique = {located.value["id"]: located for _, located in held}
-    return list(unique.values())
+            row = {"message": told | {"id": own}, "at": when or run.get("start_time")}
+            found[own] = Located(place=run.place, value=row)
+    return list(found.values())
 
 
 def _words(message: BaseMessage) -> str:
@@ -225,39 +224,27 @@ def _messages_of(run: Located) -> list[BaseMessage]:
 
 
 def _listed(value: Any, texts: Sequence[str], role: str) -> list[BaseMessage]:  # noqa: ANN401 - JSON
+    """The messages in what went into a run or came out: a state's, the first answer of a model, or a text."""
     if not isinstance(value, dict):
         return []
-    found = value.get("messages")
-    if isinstance(found, list):
-        return _flat(found)
-    generations = value.get("generations")
-    while isinstance(generations, list) and generations:
-        generations = generations[0]
-    if isinstance(generations, dict):
-        return _flat([generations.get("message") or {"role": role, "content": generations.get("text") or ""}])
-    choices = value.get("choices")
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        return _flat([choices[0].get("message")])
-    output = value.get("output")
-    if isinstance(output, dict):
-        return _flat([output])
+    if isinstance(value.get("messages"), list):
+        return _flat(value["messages"])
+    for key in ("generations", "choices", "output"):
+        first = value.get(key)
+        while isinstance(first, list) and first:
+            first = first[0]
+        if isinstance(first, dict):
+            said = {"role": role, "content": first.get("text") or ""}
+            return _flat([first if key == "output" else first.get("message") or said])
     text = next((value[key] for key in texts if isinstance(value.get(key), str)), None)
     return _flat([{"role": role, "content": text}]) if text else []
 
 
-def _flat(rows: Sequence[Any]) -> list[BaseMessage]:
-    found: list[BaseMessage] = []
-    for row in rows:
-        if isinstance(row, list):
-            found += _flat(row)
-        elif isinstance(row, dict):
-            found += _read(row)
-    return found
-
-
-def _read(row: Mapping[str, Any]) -> list[BaseMessage]:
-    """A message that LangChain dumped whole, as a constructor or as a dict. Nothing if it is not a message."""
-    fields = row.get("kwargs") if row.get("type") == "constructor" else row
+def _flat(row: Any) -> list[BaseMessage]:  # noqa: ANN401 - JSON
+    """Messages that LangChain dumped, as constructors or as dicts, in lists of any depth. What is none is left out."""
+    if isinstance(row, list):
+        return [message for one in row for message in _flat(one)]
+    fields = row.get("kwargs") if isinstance(row, dict) and row.get("type") == "constructor" else row
     if not isinstance(fields, dict):
         return []
     role = fields.get("role") or {"AIMessageChunk": "ai"}.get(str(fields.get("type")), fields.get("type"))
@@ -283,9 +270,9 @@ def conversations_of_sqlite(path: Path) -> tuple[int, Iterator[Conversation | Re
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if {"checkpoints", "writes"} <= tables:
                 query = "SELECT DISTINCT thread_id FROM checkpoints WHERE checkpoint_ns = '' ORDER BY thread_id"
-                read: Callable[[Path, list[str]], Iterator[Conversation | Refused]] = _threads
+                reader: Callable[[Path, sqlite3.Connection], _Held] = _threads
             elif "message_store" in tables:
-                query, read = "SELECT DISTINCT session_id FROM message_store ORDER BY session_id", _histories
+                query, reader = "SELECT DISTINCT session_id FROM message_store ORDER BY session_id", _histories
             elif "ltm_sessions" in tables:
                 fail(str(path), "this is a memory's own database: export it with `tiered-memory export` first")
             else:
@@ -293,54 +280,53 @@ def conversations_of_sqlite(path: Path) -> tuple[int, Iterator[Conversation | Re
             names = [str(name) for (name,) in connection.execute(query)]
     except sqlite3.Error as error:
         fail(str(path), f"cannot be read: {error}")
-    return len(names), read(path, names)
+    return len(names), _each(path, names, reader)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
 
 
-def _threads(path: Path, names: list[str]) -> Iterator[Conversation | Refused]:
+def _each(
+    path: Path, names: list[str], reader: Callable[[Path, sqlite3.Connection], _Held]
+) -> Iterator[Conversation | Refused]:
+    with closing(_opened(path)) as connection:
+        held = reader(path, connection)
+        for name in names:
+            yield attempted(name, _conversation, path, name, held)
+
+
+def _threads(path: Path, connection: sqlite3.Connection) -> _Held:
     try:
         from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415 - a package of its own
     except ImportError as error:
         msg = f"{path} holds checkpoints of LangGraph: `pip install langgraph-checkpoint-sqlite` to read them"
         raise SettingsError(msg) from error
-    with closing(_opened(path)) as connection:
-        saver = SqliteSaver(connection)
-        saver.is_setup = True  # it would make its tables
-        for name in names:
-            yield attempted(name, _thread, path, name, saver)
+    saver = SqliteSaver(connection)
+    saver.is_setup = True  # it would make its tables
+
+    def held(name: str) -> tuple[list[Any], object]:
+        found = saver.get_tuple({"configurable": {"thread_id": name}})
+        state: Any = found.checkpoint if found is not None else {}
+        values = state.get("channel_values")
+        messages = values.get("messages") if isinstance(values, dict) else None
+        listed = messages if isinstance(messages, list) else []
+        return [json.loads(encode(coerce(one)).payload) for one in listed], state.get("ts")
+
+    return held
 
 
-def _thread(path: Path, name: str, saver: BaseCheckpointSaver[Any]) -> Conversation:
-    held = saver.get_tuple({"configurable": {"thread_id": name}})
-    values = held.checkpoint.get("channel_values", {}) if held is not None else {}
-    messages = values.get("messages") if isinstance(values, dict) else None
-    return _conversation(path, name, messages, held)
+def _histories(_path: Path, connection: sqlite3.Connection) -> _Held:
+    query = "SELECT message FROM message_store WHERE session_id = ? ORDER BY id"
+    return lambda name: ([json.loads(text) for (text,) in connection.execute(query, (name,))], None)
 
 
-def _histories(path: Path, names: list[str]) -> Iterator[Conversation | Refused]:
-    with closing(_opened(path)) as connection:
-        for name in names:
-            query = "SELECT message FROM message_store WHERE session_id = ? ORDER BY id"
-            yield attempted(name, _history, path, name, [text for (text,) in connection.execute(query, (name,))])
-
-
-def _history(path: Path, name: str, texts: Sequence[str]) -> Conversation:
-    return _conversation(path, name, [json.loads(text) for text in texts], None)
-
-
-def _conversation(path: Path, name: str, messages: Any, held: Any) -> Conversation:  # noqa: ANN401 - LangGraph's own
-    place = f"{path} {name}"
-    if not isinstance(messages, list) or not messages:
-        fail(place, "its state has no list of messages")
-    at = held.checkpoint.get("ts") if held is not None else None
-    rows: list[Located] = []
-    for number, one in enumerate(messages):
-        try:
-            message = one if held is None else json.loads(encode(coerce(one)).payload)
-        except InvalidInputError as error:
-            fail(f"{place}[{number}]", str(error))
-        rows.append(Located(place=f"{place}[{number}]", value={"message": message, "at": at}))
+def _conversation(path: Path, name: str, held: _Held) -> Conversation:
+    messages, at = held(name)
+    if not messages:
+        fail(f"{path} {name}", "its state has no list of messages")
+    rows = [
+        Located(place=f"{path} {name}[{number}]", value={"message": one, "at": at})
+        for number, one in enumerate(messages)
+    ]
     return listed_conversation(rows, name=name)
