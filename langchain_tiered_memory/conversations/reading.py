@@ -10,7 +10,7 @@ import itertools
 import json
 from dataclasses import replace
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.conversations.annotated import annotated_conversation, listed_conversation
 from langchain_tiered_memory.conversations.exports import (
@@ -28,12 +28,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ONE_OF = "a conversation has `sessions` or `messages`, a message has `role` and `content`"
-_BETWEEN = "[, \t\r\n"
+_BETWEEN = ", \t\r\n"
 _ZIP = b"PK\x03\x04"
 _LARGEST_BYTES = 1 << 30
 """For a file that is read as text. A database may be larger."""
-_NOT_READ = (ValueError, RecursionError)
-"""Of JSON: what is none, numbers of thousands of digits, lists in lists without end."""
 SAMPLE_FILE = "seed-library.jsonl"
 
 
@@ -92,9 +90,11 @@ def open_conversations(path: Path) -> tuple[int, Iterator[Conversation | Refused
     text = _text_of(path)
     items = _items(path, text)
     first = next(items, None)
-    reader = export_reader(first.value) if first is not None and isinstance(first.value, dict) else None
+    if first is None:
+        fail(str(path), f"the list is empty: {_ONE_OF}" if text.strip() else "the file is empty")
+    reader = export_reader(first.value) if isinstance(first.value, dict) else None
     if reader is None:
-        found = attempted(str(path), _whole, path, _rows_of(path, text))
+        found = attempted(str(path), _whole, path, [first, *items])
         if isinstance(found, Refused):
             raise InvalidInputError(found.reason)
         return len(found), iter(found)
@@ -122,7 +122,8 @@ def _whole(path: Path, rows: list[Located]) -> tuple[Conversation | Refused, ...
     if "session" in first and "message" in first:
         return _exported(rows)
     beside = path.with_name(f"{path.stem}.questions.json")
-    asked = Located(place=str(beside), value=_parsed(beside, _text_of(beside))) if beside.is_file() else None
+    listed = [one.value for one in _items(beside, _text_of(beside))] if beside.is_file() else []
+    asked = Located(place=str(beside), value=listed)
     return (listed_conversation(rows, name=path.stem, questions=asked),)
 
 
@@ -160,59 +161,29 @@ def _text_of(path: Path) -> str:
         fail(str(path), f"cannot be read: {error.strerror or error}")
 
 
-def _parsed(path: Path, text: str, *, after: int = 0) -> Any:  # noqa: ANN401 - JSON
-    """The JSON value of a file's text, which begins after that many lines."""
-    try:
-        return json.loads(text)
-    except _NOT_READ as error:
-        _refuse(path, error, after=after)
-
-
-def _refuse(path: Path, error: Exception, *, after: int = 0) -> NoReturn:
-    if isinstance(error, json.JSONDecodeError):
-        fail(f"{path}:{after + error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
-    fail(str(path), f"cannot be read as JSON: {error}")
-
-
 def _items(path: Path, text: str) -> Iterator[Located]:
-    """The items of a list, or the one document, each parsed when needed. Nothing if it is neither."""
-    decoder, at = json.JSONDecoder(), len(text) - len(text.lstrip())
-    is_list = text.startswith("[", at)
+    """The items of a list, the lines of JSON Lines, or the one document, each parsed when it is needed."""
+    is_list = text.lstrip().startswith("[")
+    decoder, at, line, counted = json.JSONDecoder(), text.index("[") + 1 if is_list else 0, 1, 0
     for number in itertools.count():
-        while is_list and at < len(text) and text[at] in _BETWEEN:
+        while at < len(text) and text[at] in _BETWEEN:
             at += 1
-        if at >= len(text) or text[at] == "]":
+        line, counted = line + text.count("\n", counted, at), at
+        if is_list and text.startswith("]", at):
+            if text[at + 1 :].strip():
+                fail(f"{path}:{line}", "not JSON: something stands behind the list")
+            return
+        if at == len(text) and not is_list:
             return
         try:
             value, at = decoder.raw_decode(text, at)
-        except _NOT_READ as error:
-            if number:
-                _refuse(path, error)
-            return
-        yield Located(place=f"{path}[{number}]" if is_list else str(path), value=value)
-        if not is_list:
-            return
-
-
-def _rows_of(path: Path, text: str) -> list[Located]:
-    """The objects of a file: the lines of JSON Lines, the items of a list, or the document itself."""
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    if not lines:
-        fail(str(path), "the file is empty")
-    if len(lines) > 1 and _stands_alone(lines[0][1]):
-        return [Located(place=f"{path}:{at}", value=_parsed(path, line, after=at - 1)) for at, line in lines]
-    document = Located(place=str(path), value=_parsed(path, text))
-    rows = document.items() if isinstance(document.value, list) else [document]
-    if not rows:
-        fail(str(path), f"the list is empty: {_ONE_OF}")
-    return rows
-
-
-def _stands_alone(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except _NOT_READ:
-        return False
+        except json.JSONDecodeError as error:
+            fail(f"{path}:{error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
+        except (ValueError, RecursionError) as error:  # numbers of thousands of digits, lists in lists without end
+            fail(str(path), f"cannot be read as JSON: {error}")
+        is_alone = not is_list and not number and not text[at:].strip()
+        place = f"[{number}]" if is_list else "" if is_alone else f":{line}"
+        yield Located(place=f"{path}{place}", value=value)
 
 
 @functools.cache
