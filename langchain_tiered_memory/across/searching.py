@@ -7,7 +7,6 @@ one long answer of an assistant does not take the place of ten short statements.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -84,77 +83,62 @@ _SURELY_TOO_LONG = 2
 """Times the room: whatever counts the tokens, a message of so many does not fit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What is told, with the line of each."""
+def told_of_user(
+    facts: Sequence[Fact],
+    hits: Sequence[Hit],
+    *,
+    of_fact: Callable[[Fact], str],
+    of_quote: Callable[[Hit, str], str],
+    count: Callable[[str], int],
+    room: int,
+    facts_room: int,
+) -> tuple[list[tuple[Fact, str]], list[tuple[Hit, str]]]:
+    """Choose among facts and messages, both best first; gives what is told, with the line of each.
 
-    facts: tuple[tuple[Fact, str], ...]
-    quotes: tuple[tuple[Hit, str], ...]
+    Args:
+        facts: What holds for the user.
+        hits: What answers the question.
+        of_fact: Words a fact.
+        of_quote: Words a message and what is shown of it: its text, its passage, or a part of that.
+        count: Counts tokens.
+        room: Tokens of all lines.
+        facts_room: Of these, for facts; what they leave is for messages.
+    """
 
+    def price(line: str) -> int:
+        return count(line) + 1  # the line break
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """How lines are worded and counted."""
-
-    of_fact: Callable[[Fact], str]
-    of_quote: Callable[[Hit, str], str]
-    """A message and what is shown of it: its text, its passage, or a part of that."""
-    count: Callable[[str], int]
-
-    def told(self, facts: Sequence[Fact], hits: Sequence[Hit], *, room: int, facts_room: int) -> Told:
-        """Choose among facts and messages, both best first.
-
-        Args:
-            facts: What holds for the user.
-            hits: What answers the question.
-            room: Tokens of all lines.
-            facts_room: Of these, for facts; what they leave is for messages.
-        """
-        known: list[tuple[Fact, str]] = []
-        left = facts_room
-        for fact in facts:
-            line = self.of_fact(fact)
-            if (tokens := self._price(line)) <= left:
-                known.append((fact, line))
-                left -= tokens
-        wholes = [self._whole(hit, most=room) for hit in hits]
-        chosen = self._chosen(hits, wholes, room=room - facts_room + left)
-        stands = {_place(hits[number]) for number, line in chosen.items() if line == wholes[number][0]}
-        stated = {place for fact, _ in known for place in _stating(fact)} - stands
-        return Told(
-            facts=tuple((fact, line) for fact, line in known if stands.isdisjoint(_stating(fact))),
-            quotes=tuple(
-                (hits[number], line) for number, line in sorted(chosen.items()) if _place(hits[number]) not in stated
-            ),
+    known: list[tuple[Fact, str]] = []
+    left = facts_room
+    for fact in facts:
+        line = of_fact(fact)
+        if (tokens := price(line)) <= left:
+            known.append((fact, line))
+            left -= tokens
+    of_messages = room - facts_room + left
+    most_of_part = round(_PART_SHARE * of_messages)
+    wholes = [of_quote(hit, hit.text) for hit in hits]
+    parts: dict[int, str] = {}
+    offers: list[Offer] = []
+    for number, hit in enumerate(hits):
+        tokens = price(wholes[number]) if hit.tokens <= _SURELY_TOO_LONG * room else hit.tokens
+        passages: tuple[PassageOffer, ...] = ()
+        if tokens > of_messages * LONG_SHARE and most_of_part >= LEAST_TOKENS:
+            shown = head_and_tail(hit.passage, max_tokens=most_of_part, count=count, pointer="...")
+            part = parts[number] = of_quote(hit, shown)
+            passages = (PassageOffer(score=1.0, tokens=price(part), span=Span(0, len(part))),)
+        offers.append(
+            Offer(sequence=number, score=hit.score, tokens=tokens, sitting=0, passages=partial(tuple, passages))
         )
-
-    def _chosen(self, hits: Sequence[Hit], wholes: Sequence[tuple[str, int]], *, room: int) -> dict[int, str]:
-        """The line of each message that is shown, by its place among `hits`."""
-        parts: dict[int, str] = {}
-        offers: list[Offer] = []
-        for number, (hit, (_, tokens)) in enumerate(zip(hits, wholes, strict=True)):
-            if tokens > room * LONG_SHARE:
-                parts[number] = self._part(hit, most=round(_PART_SHARE * room))
-            part = parts.get(number, "")
-            passage = PassageOffer(score=1.0, tokens=self._price(part), span=Span(0, len(part)))
-            passages = partial(tuple, (passage,) if part else ())
-            offers.append(Offer(sequence=number, score=hit.score, tokens=tokens, sitting=0, passages=passages))
-        shown = fill(offers, max_tokens=room)
-        return {number: wholes[number][0] if part is None else parts[number] for number, part in shown.items()}
-
-    def _whole(self, hit: Hit, *, most: int) -> tuple[str, int]:
-        """The line of a whole message, and its price: counted where it may fit."""
-        line = self.of_quote(hit, hit.text)
-        return line, self._price(line) if hit.tokens <= _SURELY_TOO_LONG * most else hit.tokens
-
-    def _part(self, hit: Hit, *, most: int) -> str:
-        """The passage that answers, cut where it is long; empty where no room is left for it."""
-        if most < LEAST_TOKENS:
-            return ""
-        return self.of_quote(hit, head_and_tail(hit.passage, max_tokens=most, count=self.count, pointer="..."))
-
-    def _price(self, line: str) -> int:
-        return self.count(line) + 1  # the line break
+    chosen = fill(offers, max_tokens=of_messages)
+    stands = {_place(hits[number]) for number, taken in chosen.items() if taken is None}
+    stated = {place for fact, _ in known for place in _stating(fact)} - stands
+    quotes = [
+        (hits[number], wholes[number] if taken is None else parts[number])
+        for number, taken in chosen.items()
+        if _place(hits[number]) not in stated
+    ]
+    return [one for one in known if stands.isdisjoint(_stating(one[0]))], quotes
 
 
 def _place(hit: Hit) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.across.searching import Telling
+from langchain_tiered_memory.across.searching import told_of_user
 from langchain_tiered_memory.messages.showing import LEAST_TOKENS
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.marks import speaker_label
@@ -70,9 +70,16 @@ def recalled_elsewhere(
 ) -> str:
     """What the user's other conversations say, within `max_tokens`: facts about the user, then messages."""
     room = max_tokens - _FRAMING_TOKENS
-    telling = Telling(of_fact=_line_of_fact, of_quote=_line_of_quote, count=count)
-    told = telling.told(facts, hits, room=room, facts_room=round(_FACTS_SHARE * room))
-    return fenced([line for _, line in (*told.facts, *told.quotes)], head=_NOTE_ELSEWHERE)
+    known, quotes = told_of_user(
+        facts,
+        hits,
+        of_fact=_line_of_fact,
+        of_quote=_line_of_quote,
+        count=count,
+        room=room,
+        facts_room=round(_FACTS_SHARE * room),
+    )
+    return fenced([line for _, line in (*known, *quotes)], head=_NOTE_ELSEWHERE)
 
 
 def _line_of_fact(fact: Fact) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.across.searching import Telling
+from langchain_tiered_memory.across.searching import told_of_user
 from langchain_tiered_memory.extensions import SectionText
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.marks import speaker_label
@@ -44,21 +44,21 @@ class OtherSessions:
         known |= {one.id: one for one in question.reads.facts_of_user(k=_LOOKED_AT) if one.id not in known}
         hits = question.reads.elsewhere(question.query, k=_LOOKED_AT) if question.query.strip() else []
         room = question.room_tokens - question.count(f"{_KNOWN}\n{_QUOTED}\n")
-        telling = Telling(
-            of_fact=lambda fact: f"- {line_of(fact)} ({day(fact.at)})", of_quote=_line_of_quote, count=question.count
-        )
-        told = telling.told(
+        facts, quotes = told_of_user(
             list(known.values()),
             [hit for hit in hits if not question.is_shown(hit.text)],
+            of_fact=_line_of_fact,
+            of_quote=_line_of_quote,
+            count=question.count,
             room=room,
             facts_room=round(self.facts_share * room),
         )
-        lines = [_KNOWN, *(line for _, line in told.facts)] if told.facts else []
-        lines += [_QUOTED, *(line for _, line in told.quotes)] if told.quotes else []
+        lines = [_KNOWN, *(line for _, line in facts)] if facts else []
+        lines += [_QUOTED, *(line for _, line in quotes)] if quotes else []
         sources = [
-            Source(session_id=fact.session_id, message_ids=fact.message_ids, fact_id=fact.id) for fact, _ in told.facts
+            Source(session_id=fact.session_id, message_ids=fact.message_ids, fact_id=fact.id) for fact, _ in facts
         ]
-        sources += [Source(session_id=hit.session_id, message_ids=(hit.id,)) for hit, _ in told.quotes]
+        sources += [Source(session_id=hit.session_id, message_ids=(hit.id,)) for hit, _ in quotes]
         return SectionText(text="\n".join(lines), sources=tuple(sources)) if sources else None
 
 
