@@ -19,6 +19,7 @@ from langchain_tiered_memory.sql.postgresql import vacuum
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import advance_epoch, insert_all, lock_session
 from langchain_tiered_memory.sql.schema import (
+    OF_A_SESSION,
     checkpoints,
     digest_of_task,
     entries,
@@ -30,7 +31,6 @@ from langchain_tiered_memory.sql.schema import (
     item_vectors,
     items,
     kept_files,
-    metadata,
     outcomes,
     passages,
     plans,
@@ -52,7 +52,13 @@ from langchain_tiered_memory.summaries.facts.rows import (
     told_elsewhere,
 )
 from langchain_tiered_memory.transcript.append import chunks
-from langchain_tiered_memory.transcript.derived_rows import ancestors, drop_passages, drop_touches, touched_by
+from langchain_tiered_memory.transcript.derived_rows import (
+    ancestors,
+    count_anew,
+    drop_passages,
+    drop_touches,
+    touched_by,
+)
 from langchain_tiered_memory.transcript.tombstones import bury
 from langchain_tiered_memory.types.drafts import Begun, Removed
 from langchain_tiered_memory.types.records import SessionRef, SummaryState
@@ -62,8 +68,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.summaries.facts.rows import Placed
 
-_OF_A_SESSION = tuple(table for table in metadata.sorted_tables if "session_key" in table.c)
-"""Tables whose rows go with their session."""
 _COUNTED = {
     "entries": entries,
     "revisions": revisions,
@@ -187,6 +191,7 @@ class Removal(Room):
         for part in chunks(list(seqs)):
             bury(connection, self.database.forgetting_key, row, entries.c.seq.in_(part))
             is_less |= _remove_entries(connection, ref, part)
+        count_anew(connection, ref.key)
         connection.execute(delete(plans).where(plans.c.session_key == ref.key))
         left = select(entries.c.seq).where(entries.c.session_key == ref.key).limit(1)
         if is_less and connection.execute(left).first() is None:
@@ -213,14 +218,14 @@ class Removal(Room):
         key = row["key"]
         bury(connection, self.database.forgetting_key, row, None)
         drop_passages(connection, passages.c.session_key == key)
-        for table in _OF_A_SESSION:
+        for table in OF_A_SESSION:
             connection.execute(delete(table).where(table.c.session_key == key))
         connection.execute(delete(sessions).where(sessions.c.key == key))
 
     def erase_traces(self) -> tuple[str, ...]:
         """Make removed rows leave no bytes behind; returns the places where that cannot be promised."""
         if self.database.dialect != "sqlite":
-            tables = [table.name for table in (sessions, *_OF_A_SESSION, items, item_vectors)]
+            tables = [table.name for table in (sessions, *OF_A_SESSION, items, item_vectors)]
             with self.database.outside_transaction() as connection:
                 skipped = vacuum(connection, tables)
             left = ("PostgreSQL: dead rows in data files until they are overwritten, the log, replicas and backups",)
@@ -348,14 +353,13 @@ def uproot(connection: Connection, summary_ids: Sequence[str]) -> list[Placed]:
 def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[int]) -> bool:
     """Remove some messages; whether any was there."""
     mine = and_(entries.c.session_key == ref.key, entries.c.seq.in_(list(wanted)))
-    columns = ("seq", "message_id", "tokens", "group_seq", "task", "track")
+    columns = ("seq", "message_id", "group_seq", "task", "track")
     found = connection.execute(select(*(entries.c[name] for name in columns)).where(mine)).all()
     if not found:
         return False
     seqs = [row.seq for row in found]
-    gone, terms = drop_passages(
-        connection, and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(seqs))
-    )
+    of_messages = (passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(seqs))
+    drop_passages(connection, and_(*of_messages))
     connection.execute(delete(revisions).where(revisions.c.session_key == ref.key, revisions.c.seq.in_(seqs)))
     connection.execute(delete(entries).where(mine))
     forget_files(connection, ref.key, touched_by(connection, ref.key, seqs))
@@ -365,18 +369,6 @@ def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[in
     drop_checkpoints_since(connection, ref.key, min([*seqs, *named_since]), tracks={row.track for row in found})
     cut_outcomes(connection, ref.key, since=min(seqs), message_ids=[unpacked(row.message_id) for row in found])
     _open_again(connection, ref, {row.group_seq for row in found} - set(seqs))
-    newest = select(func.max(entries.c.at)).where(entries.c.session_key == ref.key).scalar_subquery()
-    connection.execute(
-        update(sessions)
-        .where(sessions.c.key == ref.key)
-        .values(
-            entries=sessions.c.entries - len(seqs),
-            tokens=sessions.c.tokens - sum(row.tokens for row in found),
-            passages=sessions.c.passages - gone,
-            terms=sessions.c.terms - terms,
-            last_at=newest,
-        )
-    )
     return True
 
 

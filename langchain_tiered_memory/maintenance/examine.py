@@ -38,30 +38,19 @@ Seen: TypeAlias = Callable[[int], None]
 """Told how many more messages were looked at."""
 
 
-@dataclass(slots=True)
-class Tally:
-    """What a session's messages added up to, and what was wrong."""
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is wrong with a session's messages, summaries and facts."""
 
-    entries: int = 0
-    tokens: int = 0
-    passages: int = 0
-    terms: int = 0
-    summaries: int = 0
-    under: dict[str, list[Source]] = field(default_factory=dict)
-    """What says that it stands under a summary, until all that the summary names was seen."""
-    coverages: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """What is wrong with it, by summary: of a long history its messages' texts are never held together."""
     faults: list[Fault] = field(default_factory=list)
-    last_at: float | None = None
     recounts: list[Callable[[], object]] = field(default_factory=list)
     """What counts anew what another counter than ours counted: right or wrong, ours cannot say."""
 
 
-def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> Tally:
+def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> Examined:
     """`examined`, looked at twice where something seems wrong: what others are just writing is no fault."""
-    tally = examined(runtime, ref, seen=seen)
-    tally.faults = seen_again(tally.faults, lambda: examined(runtime, ref).faults)
-    return tally
+    found = examined(runtime, ref, seen=seen)
+    return Examined(seen_again(found.faults, lambda: examined(runtime, ref).faults), found.recounts)
 
 
 def seen_again(found: Sequence[Fault], look: Callable[[], list[Fault]]) -> list[Fault]:
@@ -70,28 +59,25 @@ def seen_again(found: Sequence[Fault], look: Callable[[], list[Fault]]) -> list[
     return [one for one in look() if one.problem in first] if first else []
 
 
-def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> Tally:
-    """What one session's rows add up to and what is wrong with them."""
+def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> Examined:
+    """What is wrong with one session's rows."""
     inspection = runtime.store.inspection
     kept = inspection.summary_rows(ref)
     summaries = {summary.id: summary for summary, _ in kept}
-    tally = Tally(summaries=len(summaries))
+    found = Examined()
     pages = inspection.counted_pages(ref)
     while page := next(pages, []):
-        _examine_page(runtime, ref, page, summaries, tally)
+        _examine_page(runtime, ref, page, summaries, found)
         seen(len(page))
-    for summary in summaries.values():
-        if summary.parent_id is not None:
-            _note_under(tally, summaries, summary.parent_id, summary)
-    _end_coverages(tally, summaries)
-    _examine_summaries(runtime, ref, kept, summaries, tally)
-    kept_totals, counting = runtime.store.transcript.totals(ref), partial(inspection.mend_totals, ref)
-    for name in ("entries", "tokens", "passages", "terms", "last_at"):
-        if kept_totals and kept_totals[name] != getattr(tally, name):
-            detail = f"{name}: {kept_totals[name]} kept, {getattr(tally, name)} counted"
-            tally.faults.append(fault("wrong_total", ref.session_id, detail, counting))
-    tally.faults += _fact_faults(runtime, ref, summaries.values())
-    return tally
+    _examine_summaries(runtime, ref, kept, summaries, found)
+    with runtime.store.database.snapshot():
+        kept_totals, totals = runtime.store.transcript.totals(ref), inspection.totals(ref)
+    for name, total in totals.items() if kept_totals else ():
+        if kept_totals[name] != total:
+            detail = f"{name}: {kept_totals[name]} kept, {total} counted"
+            found.faults.append(fault("wrong_total", ref.session_id, detail, partial(inspection.mend_totals, ref)))
+    found.faults.extend(_fact_faults(runtime, ref, summaries.values()))
+    return found
 
 
 def _examine_page(
@@ -99,62 +85,60 @@ def _examine_page(
     ref: SessionRef,
     page: Sequence[tuple[Entry, int | None]],
     summaries: Mapping[str, Summary],
-    tally: Tally,
+    found: Examined,
 ) -> None:
-    rows = runtime.store.inspection.passages_of(ref, seqs=[entry.seq for entry, _ in page])
     by_seq: dict[int, list[dict[str, Any]]] = {}
-    for row in rows:
+    for row in runtime.store.inspection.passages_of(ref, seqs=[entry.seq for entry, _ in page]):
         by_seq.setdefault(row["seq"], []).append(row)
-        tally.passages += 1
-        tally.terms += str(row["terms"]).count(" ") + 1
     own_mark = counter_mark(runtime.counter.fingerprint)
     for entry, mark in page:
         again = derived_again(entry.payload, counter=runtime.counter)
         # What agrees with our count is as good as ours.
         is_ours = again is None or mark == own_mark or again.draft.tokens == entry.tokens
         is_indexed = again is None or by_seq.get(entry.seq, []) == index_rows(ref, entry, again.passages)
-        found = entry_faults(entry, again, is_indexed=is_indexed, is_ours=is_ours)
-        tally.faults += _faults(ref, entry, found, partial(_write_again, runtime, ref, entry))
+        wrong = entry_faults(entry, again, is_indexed=is_indexed, is_ours=is_ours)
+        found.faults.extend(_faults(ref, entry, wrong, partial(_write_again, runtime, ref, entry)))
         if not is_ours:
-            tally.recounts.append(partial(_write_again, runtime, ref, entry, is_indexed=True))
-        tally.last_at = entry.at if tally.last_at is None else max(tally.last_at, entry.at)
-        tally.entries += 1
-        tally.tokens += entry.tokens
-        if entry.summary_id is not None and entry.summary_id in summaries:
-            _note_under(tally, summaries, entry.summary_id, entry)
-        elif entry.summary_id is not None:
+            found.recounts.append(partial(_write_again, runtime, ref, entry, is_indexed=True))
+        if entry.summary_id is not None and entry.summary_id not in summaries:
             what, lost = f"{ref.session_id}/{entry.id}", entry.summary_id
             detail = f"its summary {lost} is gone"
-            tally.faults.append(fault("missing_summary", what, detail, Discarding(lost), about=lost))
+            found.faults.append(fault("missing_summary", what, detail, Discarding(lost), about=lost))
 
 
 def _examine_summaries(
     runtime: Runtime,
     ref: SessionRef,
     kept: Sequence[tuple[Summary, RowMapping]],
-    summaries: dict[str, Summary],
-    tally: Tally,
+    summaries: Mapping[str, Summary],
+    found: Examined,
 ) -> None:
+    under: dict[str | None, list[Source]] = {}
+    for one in summaries.values():
+        under.setdefault(one.parent_id, []).append(source_of(one))
+    for part in chunks(list(summaries)):
+        for entry in runtime.store.inspection.entries_under(ref, part):
+            under.setdefault(entry.summary_id, []).append(source_of(entry))
     for summary, row in kept:
         again = partial(_write_summary_again, runtime, ref, summary)
-        broken = tally.coverages[summary.id] + summary_faults(
+        broken = coverage_faults(summary, under.get(summary.id, ())) + summary_faults(
             summary,
             summaries=summaries,
             is_changed=digest_of_summary(summary.text) != row["text_digest"],
             has_moment=row["retry_at"] is not None,
         )
-        found = list(broken)
+        wrong = list(broken)
         if summary.state.finished:
             rows = runtime.store.inspection.passages_of(ref, summary_ids=[summary.id])
             drafts = passage_drafts(summary.text)
             if rows != index_rows(ref, summary, drafts):
-                found.append(("wrong_index_rows", "its passages do not match its text or its place"))
+                wrong.append(("wrong_index_rows", "its passages do not match its text or its place"))
             tokens = runtime.counter.count_text(summary.text)
             if tokens != summary.tokens and row["counter"] == counter_mark(runtime.counter.fingerprint):
-                found.append(("wrong_count", f"{summary.tokens} tokens stored, {tokens} counted"))
+                wrong.append(("wrong_count", f"{summary.tokens} tokens stored, {tokens} counted"))
             elif tokens != summary.tokens:
-                tally.recounts.append(partial(again, is_indexed=True))
-        tally.faults += _faults(ref, summary, found, Discarding(summary.id) if broken else again)
+                found.recounts.append(partial(again, is_indexed=True))
+        found.faults.extend(_faults(ref, summary, wrong, Discarding(summary.id) if broken else again))
 
 
 def _faults(ref: SessionRef, owner: Entry | Summary, found: Iterable[tuple[str, str]], remedy: Remedy) -> list[Fault]:
@@ -179,24 +163,6 @@ def _write_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary, *,
     if summary.state.finished:
         tokens, counter = runtime.counter.count_text(summary.text), runtime.counter.fingerprint
         runtime.store.inspection.recount_summary(summary, tokens=tokens, counter=counter)
-
-
-def _note_under(tally: Tally, summaries: Mapping[str, Summary], summary_id: str, source: Entry | Summary) -> None:
-    """Note a source of a summary; once as many were seen as it names, only what is wrong with them is kept."""
-    summary = summaries.get(summary_id)
-    if summary is None:
-        return  # named as missing where its source is looked at
-    under = tally.under.setdefault(summary_id, [])
-    under.append(source_of(source))
-    if len(under) == len(summary.sources) and summary_id not in tally.coverages:
-        tally.coverages[summary_id] = coverage_faults(summary, tally.under.pop(summary_id))
-
-
-def _end_coverages(tally: Tally, summaries: Mapping[str, Summary]) -> None:
-    """Compare those under which fewer stand than they name, or more, or nothing."""
-    for summary in summaries.values():
-        if summary.id in tally.under or summary.id not in tally.coverages:
-            tally.coverages[summary.id] = coverage_faults(summary, tally.under.get(summary.id, ()))
 
 
 _OF_OTHERS = frozenset({"mentions", "status", "superseded_by"})

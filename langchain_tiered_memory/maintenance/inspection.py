@@ -13,15 +13,16 @@ from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, advance_epoch, insert_all, lock_every_session, lock_session
-from langchain_tiered_memory.sql.schema import entries, passages, sessions, summaries
+from langchain_tiered_memory.sql.schema import entries, passages, summaries
 from langchain_tiered_memory.summaries.facts.rows import stand_anew
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import (
-    TERM_COUNT,
+    count_anew,
     drop_passages,
     passage_values,
     summary_passages,
+    totals_of,
     write_touches,
 )
 from langchain_tiered_memory.types.drafts import FileTouch, counter_mark
@@ -30,7 +31,7 @@ from langchain_tiered_memory.types.records import Draft, Entry, PassageDraft, Se
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sqlalchemy import Connection, Executable, RowMapping
+    from sqlalchemy import Connection, Executable, RowMapping, Table
 
     from langchain_tiered_memory.maintenance.remedies import Fault
 
@@ -93,6 +94,11 @@ class Inspection(Room):
         query = query.order_by(summaries.c.level, summaries.c.first_seq)
         return self._records(query, lambda row: (derived_rows.summary(row), row))
 
+    def entries_under(self, ref: SessionRef, summary_ids: Sequence[str]) -> list[Entry]:
+        """The messages that say that they stand under these summaries; as many as fit one `IN (...)`."""
+        mine = and_(entries.c.session_key == ref.key, entries.c.summary_id.in_(list(summary_ids)))
+        return self._records(select(entries).where(mine), entry_rows.entry)
+
     def passages_of(
         self, ref: SessionRef, *, seqs: Sequence[int] = (), summary_ids: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
@@ -124,13 +130,9 @@ class Inspection(Room):
         with self.database.read() as connection:
             return list(connection.scalars(query))
 
-    def entry_count(self) -> int:
-        """All messages."""
-        return self._count(select(func.count()).select_from(entries))
-
-    def passage_count(self) -> int:
-        """All index rows."""
-        return self._count(select(func.count()).select_from(passages))
+    def count(self, table: Table) -> int:
+        """All rows of a table."""
+        return self._count(select(func.count()).select_from(table))
 
     def damaged_database(self) -> str | None:
         """What the database's own check says is wrong with its file, or `None`."""
@@ -196,23 +198,16 @@ class Inspection(Room):
             for part in chunks(list(ids)):
                 drop_passages(connection, passages.c.id.in_(part))
 
+    def totals(self, ref: SessionRef) -> dict[str, Any]:
+        """A session's running figures, counted anew."""
+        with self.database.read() as connection:
+            return totals_of(connection, ref.key)
+
     def mend_totals(self, ref: SessionRef) -> None:
-        """Count a session's running figures anew."""
-        mine = entries.c.session_key == ref.key
-        rows_of_messages = and_(passages.c.session_key == ref.key, passages.c.level == 0)
+        """Write a session's running figures anew."""
         with self.database.write() as connection:
             lock_session(connection, ref.key)
-            count, tokens, last_at = connection.execute(
-                select(func.count(), func.coalesce(func.sum(entries.c.tokens), 0), func.max(entries.c.at)).where(mine)
-            ).one()
-            rows_count, terms = connection.execute(
-                select(func.count(), func.coalesce(func.sum(TERM_COUNT), 0)).where(rows_of_messages)
-            ).one()
-            connection.execute(
-                update(sessions)
-                .where(sessions.c.key == ref.key)
-                .values(entries=count, tokens=tokens, last_at=last_at, passages=rows_count, terms=terms)
-            )
+            count_anew(connection, ref.key)
 
     def mend_entry(self, ref: SessionRef, seq: int, draft: Draft) -> None:
         """Write what was derived from a message anew."""

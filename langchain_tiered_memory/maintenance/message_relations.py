@@ -138,38 +138,27 @@ def of_items(connection: Connection) -> Iterator[Fault]:
     for row in connection.execute(select(items).order_by(items.c.key)).mappings():
         known.add(row["key"])
         if not any(damage_in(items, row)):
-            yield from _of_owner(row)
-            yield from _of_expiry(row)
-            yield from _of_vectors(row, sorted(parts.get(row["key"], ()), key=str))
+            yield from _of_item(row, sorted(parts.get(row["key"], ()), key=str))
     for key in sorted(parts.keys() - known, key=str):
         yield fault(
             "wrong_item_vectors", f"item {key}", "there is no such item", change(item_vectors, {"item": key}, None)
         )
 
 
-def _of_owner(row: RowMapping) -> Iterator[Fault]:
-    owner = unpacked_or_none(row["owner"])
+def _of_item(row: RowMapping, parts: list[int]) -> Iterator[Fault]:
+    """Of its place, its end, and the numbers of its vectors."""
+    what, owner, namespace = f"item {row['key']}", unpacked_or_none(row["owner"]), namespace_of(row["namespace"])
     right = digest_of(owner) if owner is not None else None
-    namespace = namespace_of(row["namespace"])
-    place = digest_of_place(owner, namespace, unpacked(row["name"]))
-    if row["digest"] != place or kept(namespace) != row["namespace"]:
-        detail = "its owner, namespace and name are not the original ones"
-        yield fault("wrong_item", f"item {row['key']}", detail, None)
+    is_original = row["digest"] == digest_of_place(owner, namespace, unpacked(row["name"]))
+    if not is_original or kept(namespace) != row["namespace"]:
+        yield fault("wrong_item", what, "its owner, namespace and name are not the original ones")
     elif row["owner_digest"] != right:
-        detail = "it is not found by its owner"
-        yield fault("wrong_item", f"item {row['key']}", detail, mend(items, row, {"owner_digest": right}))
-
-
-def _of_expiry(row: RowMapping) -> Iterator[Fault]:
+        yield fault("wrong_item", what, "it is not found by its owner", mend(items, row, {"owner_digest": right}))
     given, expires = row["ttl_minutes"], row["expires_at"]
     if (given is None) != (expires is None) or (expires is not None and expires < row["created_at"]):
-        right = expiry_of(given, row["updated_at"])
-        detail = "its expiry does not match its time to live"
-        yield fault("wrong_expiry", f"item {row['key']}", detail, mend(items, row, {"expires_at": right}))
-
-
-def _of_vectors(row: RowMapping, parts: list[int]) -> Iterator[Fault]:
+        remedy = mend(items, row, {"expires_at": expiry_of(given, row["updated_at"])})
+        yield fault("wrong_expiry", what, "its expiry does not match its time to live", remedy)
     if (row["embedder"] is None and parts) or parts != list(range(len(parts))):
         detail = "it has vectors but is marked unread, or some are missing: it is read again"
         anew = (mend(items, row, {"embedder": None}), change(item_vectors, {"item": row["key"]}, None))
-        yield fault("wrong_item_vectors", f"item {row['key']}", detail, anew)
+        yield fault("wrong_item_vectors", what, detail, anew)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef
 
 
-_OF_A_SESSION = tuple(table for table in schema.metadata.sorted_tables if "session_key" in table.c)
 _CHECKS = (
     message_relations.of_the_session,
     derived_relations.of_facts,
@@ -62,7 +61,7 @@ def misshapen(connection: Connection) -> Iterator[Fault]:
 def of_no_session(connection: Connection) -> Iterator[Fault]:
     """Rows that name a session which does not exist; and whose key was damaged, where a seal can tell."""
     there = {row["key"]: dict(row) for row in connection.execute(select(sessions)).mappings()}
-    for table in _OF_A_SESSION:
+    for table in schema.OF_A_SESSION:
         for key in sorted(set(connection.scalars(select(table.c.session_key).distinct())) - set(there), key=str):
             detail = f"its rows are of session {key}, which does not exist"
             yield fault("orphan_rows", f"{table.name}/{key}", detail, _brought_home(connection, table, key, there))

@@ -14,7 +14,6 @@ from sqlalchemy import (
     Boolean,
     Column,
     Connection,
-    DefaultClause,
     Delete,
     Executable,
     Integer,
@@ -76,28 +75,6 @@ def fault(kind: str, what: object, detail: str, remedy: Remedy | None = None, *,
     return Fault(Problem(kind=kind, what=str(what), detail=detail, about=about), remedy)
 
 
-_STAYING = {
-    *(schema.meta, schema.migrations, schema.sessions, schema.entries, schema.revisions, schema.checkpoints),
-    *(schema.forgotten, schema.forgotten_sessions, schema.removal_targets, schema.items),
-}
-"""Tables of what was given: no row of theirs goes for a damaged column."""
-_BEGINNING: Mapping[Column[Any], object] = {
-    **{
-        column: 0.0
-        for table in schema.metadata.sorted_tables
-        for column in table.c
-        if column.info["kind"] == "moment" and not column.nullable
-    },
-    schema.entries.c.role: "other",
-    schema.entries.c.text: "",
-    schema.entries.c.tokens: 0,
-    schema.forgotten.c.role: "other",
-    # Who wrote it is kept nowhere else: it is made again, as one that stands in.
-    schema.summaries.c.degraded: True,
-    schema.summaries.c.stale: True,
-    schema.summaries.c.retry_at: 0.0,
-}
-"""What a damaged column begins anew with, beside those that may be empty or have a default."""
 _FOLLOWING: Mapping[Column[Any], Callable[[Columns], object]] = {
     schema.entries.c.group_seq: lambda row: row["seq"],
     schema.entries.c.id_digest: lambda row: schema.digest_of(schema.unpacked(row["message_id"])),
@@ -105,29 +82,17 @@ _FOLLOWING: Mapping[Column[Any], Callable[[Columns], object]] = {
     schema.sessions.c.epoch: lambda _: epoch_anew(),
 }
 """What a damaged column gets that follows from another one."""
-_GIVEN = {
-    *(schema.sessions.c.owner, schema.items.c.owner, schema.checkpoints.c.alone),
-    *(schema.forgotten.c[name] for name in ("id_digest", "words_digest", "said_digest")),
-}
-"""Columns that may be empty, and then say something: they stay as they are, for somebody to look at."""
 
 
 def remedy_for(table: Table, column: Column[Any], row: Columns) -> Remedy | None:
     """What mends the damaged column of a row: it begins anew, or what is derived goes, and is made again."""
     if column in _FOLLOWING:
         return mend(table, row, {column.name: _FOLLOWING[column](row)})
-    if not (column.primary_key or column in _GIVEN or column.computed is not None):
-        if column in _BEGINNING:
-            return mend(table, row, {column.name: _BEGINNING[column]})
-        if column.nullable:
-            return mend(table, row, {column.name: None})
-        if isinstance(column.server_default, DefaultClause):
-            default = str(column.server_default.arg)
-            is_flag = isinstance(column.type, Boolean)
-            return mend(table, row, {column.name: False if is_flag else column.type.python_type(default)})
+    for value in column.info["begins"]:
+        return mend(table, row, {column.name: value})
     if table is schema.summaries:
         return Discarding(row["id"])
-    return mend(table, row, None) if table not in _STAYING else None
+    return None if table.info["is_given"] else mend(table, row, None)
 
 
 def as_kept(table: Table) -> Select[Any]:

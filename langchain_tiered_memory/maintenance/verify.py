@@ -25,6 +25,7 @@ from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.showing import message_or_stand_in
 from langchain_tiered_memory.recall.indexing import brought_up, usable_index
 from langchain_tiered_memory.reports import DoctorReport, Problem, Progress, VerifyReport
+from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.summaries.tree.fact_reading import read_what_waits
 from langchain_tiered_memory.types.drafts import TOUCHING_ROLES
 
@@ -54,11 +55,11 @@ def _parts(
     yield _of_text_index(runtime)
     readings: list[Fault] = []
     for ref in sessions():
-        tally = agreed(runtime, ref, seen=seen)
-        readings += tally.faults
-        for count_anew in tally.recounts if recount else ():
+        found = agreed(runtime, ref, seen=seen)
+        readings += found.faults
+        for count_anew in found.recounts if recount else ():
             count_anew()
-        counts += Counter(entries=tally.entries, summaries=tally.summaries, recounts=len(tally.recounts))
+        counts["recounts"] += len(found.recounts)
     yield readings
     yield _of_vectors(runtime, counts)
 
@@ -121,16 +122,16 @@ def _of_vectors(runtime: Runtime, counts: Counter[str]) -> list[Fault]:
 def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
     """Look at everything, change nothing; `progress` is called after each page of messages."""
     sessions = runtime.store.transcript.sessions()
-    counts = Counter[str]()
-    seen = counted(progress, "check", runtime.store.inspection.entry_count())
+    counts, inspection = Counter[str](), runtime.store.inspection
+    seen = counted(progress, "check", inspection.count(schema.entries))
     problems = dict.fromkeys(one.problem for part in _parts(runtime, counts, seen=seen) for one in part)
-    passages = runtime.store.inspection.passage_count()
+    passages = inspection.count(schema.passages)
     pending = runtime.store.vector_queue.count()
     by_another = f"made by another counter than {runtime.counter.fingerprint}: rebuild_index() counts them again"
     return VerifyReport(
         sessions=len(sessions),
-        entries=counts["entries"],
-        summaries=counts["summaries"],
+        entries=inspection.count(schema.entries),
+        summaries=inspection.count(schema.summaries),
         passages=passages,
         vectors=counts["vectors"],
         pending_vectors=pending,
@@ -175,7 +176,7 @@ def rebuild_index(runtime: Runtime, *, progress: Callable[[Progress], object] | 
     A message that cannot be read is left as it is, and named in the report.
     """
     inspection = runtime.store.inspection
-    _mend(runtime, recount=True, seen=counted(progress, "rows", inspection.entry_count()))
+    _mend(runtime, recount=True, seen=counted(progress, "rows", inspection.count(schema.entries)))
     for ref in runtime.store.transcript.sessions():
         inspection.mend_totals(ref)
         runtime.store.facts.unsettle(ref, None)
@@ -187,7 +188,7 @@ def rebuild_index(runtime: Runtime, *, progress: Callable[[Progress], object] | 
     if index is not None:
         _clear(runtime, index)
         runtime.store.vector_queue.set_embedder(index.fingerprint)
-        vectors = counted(progress, "vectors", runtime.store.inspection.passage_count())
+        vectors = counted(progress, "vectors", inspection.count(schema.passages))
         _, usable = brought_up(runtime, embedded=vectors)
         # Some damage shows only when something is written.
         why = _broken(index) if usable is None else None

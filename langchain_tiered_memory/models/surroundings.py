@@ -16,6 +16,7 @@ from langchain_tiered_memory.errors import ReducedFunctionWarning, warn_caller
 from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings, find_minilm, may_download
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.reports import MemoryStatus
+from langchain_tiered_memory.sql import schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,7 +134,7 @@ def _chroma_place(chroma: Any, path: Path | None, *, in_memory: bool) -> str:  #
 
 def read_status(runtime: Runtime) -> MemoryStatus:
     """Count what is there and name what is missing."""
-    passages = runtime.store.inspection.passage_count()
+    passages = runtime.store.inspection.count(schema.passages)
     waiting = runtime.store.vector_queue.count()
     around = runtime.surroundings
     return MemoryStatus(

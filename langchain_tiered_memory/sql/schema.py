@@ -66,36 +66,50 @@ _NUMBERED = (*_GIVEN_ONCE, "serial")
 
 
 def _column(declared: str) -> Column[Any]:
-    """A column from `name:kind/size`, marks, `=` and a default: `*` key, `?` may be empty, `!` unique, `&` indexed.
+    """A column from `name:kind/size`, marks, `=` and a default, `~` and what it begins anew with if it is damaged.
 
-    The size is that of a text that is not kept as its kind is, or `int` for a small number.
+    Marks are `*` key, `?` may be empty, `!` unique, `&` indexed, `^` given: left as it is where it is damaged, for
+    somebody to look at. The size is that of a text that is not kept as its kind is, or `int` for a small number.
     """
+    declared, begins_anew, anew = declared.partition("~")
     named, has_default, default = declared.partition("=")
-    name, _, rest = named.rstrip("*?!&").partition(":")
+    name, _, rest = named.rstrip("*?!&^").partition(":")
     kind, _, size = rest.partition("/")
     sized = Integer() if size == "int" else String(int(size or 16))
+    sql_type = sized if size else _KEPT_AS.get(kind, sized)
+    is_key, may_be_empty = "*" in named or kind in _NUMBERED, "?" in named
+    begins: tuple[object, ...] = (None,) if may_be_empty else ()
+    if begins_anew or has_default or kind == "flag":
+        value = anew if begins_anew else default
+        begins = (value == "true" if kind == "flag" else sql_type.python_type(value),)
+    elif kind == "moment" and not may_be_empty:
+        begins = (0.0,)
     return Column(
         name,
-        sized if size else _KEPT_AS.get(kind, sized),
-        primary_key="*" in named or kind in _NUMBERED,
+        sql_type,
+        primary_key=is_key,
         autoincrement=kind in _NUMBERED,
-        nullable="?" in named,
+        nullable=may_be_empty,
         unique="!" in named or None,
         index="&" in named or None,
         server_default=text("false") if kind == "flag" else default if has_default else None,
-        info={"kind": kind},
+        info={"kind": kind, "begins": () if is_key or "^" in named else begins},
     )
 
 
 def _computed(name: str, condition: str) -> Column[bool]:
-    return Column(name, Boolean, Computed(condition, persisted=True), info={"kind": "flag"})
+    return Column(name, Boolean, Computed(condition, persisted=True), info={"kind": "flag", "begins": ()})
 
 
-def _table(name: str, *parts: str | SchemaItem) -> Table:
-    """A table from columns, as `_column` reads them, several in a text, and whatever else it has."""
+def _table(name: str, *parts: str | SchemaItem, is_given: bool = False) -> Table:
+    """A table from columns, as `_column` reads them, several in a text, and whatever else it has.
+
+    With `is_given` it has what was given, and none of its rows goes for a damaged column.
+    """
     items = [item for part in parts for item in (map(_column, part.split()) if isinstance(part, str) else [part])]
     is_numbered = any(isinstance(item, Column) and item.info["kind"] in _GIVEN_ONCE for item in items)
-    return Table(f"ltm_{name}", metadata, *items, sqlite_autoincrement=is_numbered)
+    info = {"is_given": is_given}
+    return Table(f"ltm_{name}", metadata, *items, sqlite_autoincrement=is_numbered, info=info)
 
 
 def _partial_index(name: str, table: Table, columns: str, *, where: ColumnElement[bool]) -> None:
@@ -105,18 +119,21 @@ def _partial_index(name: str, table: Table, columns: str, *, where: ColumnElemen
 meta = _table(
     "meta",
     "name:words/64* value:words",
+    is_given=True,
 )
 
 migrations = _table(
     "migrations",
     "number:place/int* name:words/128 applied_at:moment",
+    is_given=True,
 )
 
 sessions = _table(
     "sessions",
-    "key:auto digest:id! session_id:name owner_digest:id?& owner:name? title:name? next_seq:place=1 epoch:count=0",
+    "key:auto digest:id! session_id:name owner_digest:id?& owner:name?^ title:name? next_seq:place=1 epoch:count=0",
     "entries:count=0 tokens:count=0 passages:count=0 terms:count=0 last_at:said? created_at:moment",
     "ended_at:moment? begun_by:name? checkpointer:words? forgotten:place?",
+    is_given=True,
 )
 
 WAITS = "*"
@@ -130,8 +147,8 @@ ENTRY_ID = "ltm_entries_id"
 
 entries = _table(
     "entries",
-    "session_key:key* seq:place* id_digest:id message_id:name track:name role:role name:name? kind:name? task:name?",
-    "text:words payload:words digest:sha256 tokens:count/int counter:count/int? at:said calls:names?",
+    "session_key:key* seq:place* id_digest:id message_id:name track:name role:role~other name:name? kind:name?",
+    "task:name? text:words~ payload:words digest:sha256 tokens:count/int~0 counter:count/int? at:said calls:names?",
     "open_calls:waits?",
     _computed("waits", "open_calls IS NOT NULL"),
     "answers:name? group_seq:place pinned:flag revision:count/int=0 summary_id:id? seal:id?",
@@ -140,6 +157,7 @@ entries = _table(
     Index("ltm_entries_track", "session_key", "track", "seq"),
     Index("ltm_entries_group", "session_key", "group_seq"),
     Index("ltm_entries_summary", "summary_id"),
+    is_given=True,
 )
 # SQLite's planner keeps no figures of its own and takes the index with the most equal columns: what these partial ones
 # are partial by stands among their columns, or they would lose to an index over all messages.
@@ -154,6 +172,7 @@ _partial_index(KINDS_INDEX, entries, "session_key track seq", where=entries.c.ki
 revisions = _table(
     "revisions",
     "session_key:key* seq:place* revision:count/int* payload:words digest:sha256 replaced_at:moment",
+    is_given=True,
 )
 
 passages = _table(
@@ -179,10 +198,11 @@ summaries = _table(
     "sources:names source_digest:sha256_or_empty first_seq:place last_seq:place entry_count:place/int",
     "first_at:said last_at:said source_tokens:count/int parent_id:id? strategy:words text:words=",
     "text_digest:sha256_or_empty= facts_read:count/int=0 tokens:count/int=0 counter:count/int?",
-    "degraded:flag stale:flag touched:flag by_rules:flag wanted:flag attempts:count/int=0 error:words? model:words?",
-    "calls:count/int=0 input_tokens:count=0 output_tokens:count=0 seconds:amount=0 kept_identifiers:share?",
-    "information_loss:share? reason:failure? from_tools:flag created_at:moment lease_owner:words?",
-    "lease_until:moment? retry_at:moment? verdict:verdict? verdict_note:words? verdict_writer:words? beside:names?",
+    "degraded:flag~true stale:flag~true touched:flag by_rules:flag wanted:flag attempts:count/int=0 error:words?",
+    "model:words? calls:count/int=0 input_tokens:count=0 output_tokens:count=0 seconds:amount=0",
+    "kept_identifiers:share? information_loss:share? reason:failure? from_tools:flag created_at:moment",
+    "lease_owner:words? lease_until:moment? retry_at:moment?~0 verdict:verdict? verdict_note:words?",
+    "verdict_writer:words? beside:names?",
     Index("ltm_summaries_waiting", "session_key", "level", "parent_id", "first_seq"),
     Index("ltm_summaries_border", "session_key", "level", "track", "last_seq"),
     Index("ltm_summaries_level", "session_key", "level", "last_seq"),
@@ -240,8 +260,9 @@ tasks = _table(
 checkpoints = _table(
     "checkpoints",
     "key:order id:words/32! session_key:key track:name at:moment reasons:names last_seq:count",
-    "langgraph_id:name? digest:sha256 payload:bytes archived:flag alone:flag",
+    "langgraph_id:name? digest:sha256 payload:bytes archived:flag alone:flag^",
     Index("ltm_checkpoints_session", "session_key", "key"),
+    is_given=True,
 )
 
 outcomes = _table(
@@ -293,14 +314,16 @@ file_dictionaries = _table(
 forgotten_sessions = _table(
     "forgotten_sessions",
     "key:serial digest:keyed_digest! next_seq:place=1 epoch:count=0 checkpointer:words?",
+    is_given=True,
 )
 
 forgotten = _table(
     "forgotten",
-    "forgotten_session:key* seq:place* revision:count/int* role:forgotten_role track_digest:keyed_digest",
-    "id_digest:keyed_digest? words_digest:keyed_digest? said_digest:keyed_digest?",
+    "forgotten_session:key* seq:place* revision:count/int* role:forgotten_role~other track_digest:keyed_digest",
+    "id_digest:keyed_digest?^ words_digest:keyed_digest?^ said_digest:keyed_digest?^",
     Index("ltm_forgotten_id", "forgotten_session", "id_digest"),
     Index("ltm_forgotten_said", "forgotten_session", "said_digest"),
+    is_given=True,
 )
 
 # Removals that were begun: numbers alone. What is not finished is taken up by the next open, forget or doctor.
@@ -313,6 +336,7 @@ removals = _table(
 removal_targets = _table(
     "removal_targets",
     "removal:key* target:key* seq:signed*",
+    is_given=True,
 )
 
 windows = _table(
@@ -323,9 +347,10 @@ windows = _table(
 # Items of LangGraph's store.
 items = _table(
     "items",
-    "key:auto digest:id! owner_digest:id? owner:name? namespace:namespace name:name payload:json fields:names=[]",
+    "key:auto digest:id! owner_digest:id? owner:name?^ namespace:namespace name:name payload:json fields:names=[]",
     "embedder:words/32? created_at:moment updated_at:moment ttl_minutes:amount? expires_at:number?",
     Index("ltm_items_namespace", "owner_digest", "namespace", "updated_at"),
+    is_given=True,
 )
 _partial_index("ltm_items_expiring", items, "expires_at", where=items.c.expires_at.is_not(None))
 
@@ -338,6 +363,8 @@ calibrations = _table(
     "calibrations",
     "model:words/200* counter:words/100* ratio:amount samples:count/int",
 )
+OF_A_SESSION = tuple(table for table in metadata.sorted_tables if "session_key" in table.c)
+"""Tables whose rows go with their session."""
 
 
 def packed(value: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, case, delete, func, select, update
 
 from langchain_tiered_memory.sql.column_forms import Columns, check
 from langchain_tiered_memory.sql.rows import (
@@ -16,16 +16,18 @@ from langchain_tiered_memory.sql.rows import (
 )
 from langchain_tiered_memory.sql.schema import (
     digest_of,
+    entries,
     files,
     packed,
     passages,
     removed_vectors,
     scope_of,
+    sessions,
     storable,
     summaries,
     unpacked,
 )
-from langchain_tiered_memory.types.records import Passage, PassageDraft, Spent, Summary, SummaryState
+from langchain_tiered_memory.types.records import EARLIEST, LATEST, Passage, PassageDraft, Spent, Summary, SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -132,6 +134,23 @@ def drop_passages(connection: Connection, condition: ColumnElement[bool]) -> tup
         connection.execute(insert_if_absent(connection, removed_vectors).from_select(["passage_id"], noted))
         connection.execute(delete(passages).where(condition))
     return int(count), int(terms)
+
+
+def totals_of(connection: Connection, key: int) -> dict[str, Any]:
+    """A session's running figures, counted; a time that damage put there is none."""
+    newest = func.max(case((entries.c.at.between(EARLIEST, LATEST), entries.c.at))).label("last_at")
+    tokens = func.coalesce(func.sum(entries.c.tokens), 0).label("tokens")
+    of_messages = select(func.count().label("entries"), tokens, newest).where(entries.c.session_key == key)
+    terms = func.coalesce(func.sum(TERM_COUNT), 0).label("terms")
+    mine = (passages.c.session_key == key, passages.c.level == 0)
+    of_passages = select(func.count().label("passages"), terms).where(*mine)
+    counted = (connection.execute(query).mappings().one() for query in (of_messages, of_passages))
+    return {name: value for row in counted for name, value in row.items()}
+
+
+def count_anew(connection: Connection, key: int) -> None:
+    """Write a session's running figures anew."""
+    connection.execute(update(sessions).where(sessions.c.key == key).values(totals_of(connection, key)))
 
 
 def ancestors(connection: Connection, summary_ids: Sequence[str]) -> list[str]:

@@ -70,9 +70,6 @@ _MOMENTS = select(entries.c.seq, entries.c.at, entries.c.role, entries.c.name, e
 _BY_ID = _OF_SESSION.where(entries.c.id_digest.in_(bindparam("digests", expanding=True)))
 _BY_ID_ON_TRACK = _BY_ID.where(_CONDITIONS["track"])
 _BY_GROUP = _OF_SESSION.where(entries.c.group_seq.in_(bindparam("groups", expanding=True)))
-_NUMBERS = select(entries.c.seq, entries.c.id_digest).where(
-    entries.c.session_key == bindparam("session"), _CONDITIONS["track"]
-)
 _IN_THE_MAKING = select(summaries.c.id).where(
     summaries.c.session_key == bindparam("session"), summaries.c.level == 1, summaries.c.state.not_in(FINISHED)
 )
@@ -346,10 +343,8 @@ class EntryReads(Room):
 
     def off_branch(self, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> frozenset[int]:
         """`seq`s of a track's messages that are not among these. Reads every number of the track."""
-        on_branch = {digest_of(one) for one in message_ids}
-        with self.database.read() as connection:
-            numbers = connection.execute(_NUMBERS, {"session": ref.key, "track": packed(track)})
-            return frozenset(seq for seq, digest in numbers if digest not in on_branch)
+        on_branch = frozenset(message_ids)
+        return frozenset(seq for seq, name in self.numbers(ref, track=track) if name not in on_branch)
 
     def groups_of(self, ref: SessionRef, group_seqs: Sequence[int]) -> list[Entry]:
         """Every entry of these groups, in order."""

@@ -179,7 +179,7 @@ def test_the_inspection_reads_everything(store: SqlStore) -> None:
     assert len(store.inspection.passages_of(ref, seqs=range(1, 1101))) == 1100
     assert [one["summary_id"] for one in store.inspection.passages_of(ref, summary_ids=[summary.id])] == [summary.id]
     assert store.inspection.passages_of(ref) == []
-    assert store.inspection.passage_count() == 1101
+    assert store.inspection.count(schema.passages) == 1101
     assert store.inspection.damaged_database() is None
     assert store.inspection.damaged_text_index() == []
     assert store.inspection.orphan_passages() == []
