@@ -24,8 +24,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlia
 
 from langchain_core.messages import BaseMessage
 
-from langchain_tiered_memory.errors import noted_caller
-
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
@@ -259,8 +257,7 @@ def _in_executor(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asy
     """Begin a blocking call in an executor's thread, in the caller's context."""
     from langchain_core.runnables.config import run_in_executor  # noqa: PLC0415 - it loads LangChain's tracers
 
-    with noted_caller():  # the task takes its context along when it is made
-        return asyncio.ensure_future(run_in_executor(None, call, *args, **kwargs))
+    return asyncio.ensure_future(run_in_executor(None, call, *args, **kwargs))
 
 
 async def off_loop(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -15,18 +15,15 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 
 from langchain_tiered_memory import telemetry
-from langchain_tiered_memory.across.searching import search_across
-from langchain_tiered_memory.across.user_facts import facts_of_user
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
 from langchain_tiered_memory.driver import Flow, each_step, pause
 from langchain_tiered_memory.errors import ArgumentError, ClosedError, MixedOwnersError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.forget import forget_sessions, resume_removals
-from langchain_tiered_memory.maintenance.verify import doctor, rebuild_index, verify
 from langchain_tiered_memory.maintenance.worker import Greeted, Worker, flush
 from langchain_tiered_memory.models.chat_models import profile_of
-from langchain_tiered_memory.models.surroundings import announce, read_status
+from langchain_tiered_memory.models.surroundings import announce
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.models.window_budget import learn_window
 from langchain_tiered_memory.runs.files.monitor import SAMPLES, SESSIONS, Monitors
@@ -43,14 +40,14 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.models.chat_models import CalledModel
     from langchain_tiered_memory.models.window_budget import ModelProfile
-    from langchain_tiered_memory.reports import DoctorReport, FlushReport, MemoryStatus, Progress, Receipt, VerifyReport
+    from langchain_tiered_memory.reports import FlushReport, Receipt
     from langchain_tiered_memory.runtime import Runtime, SqlStore
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
-    from langchain_tiered_memory.types.drafts import Appended, Follows, SearchFilters
+    from langchain_tiered_memory.types.drafts import Appended, Follows
     from langchain_tiered_memory.types.outcomes import ViewDiff
-    from langchain_tiered_memory.types.records import Fact, Hit, SessionRef
+    from langchain_tiered_memory.types.records import SessionRef
 
 _POLL_SECONDS = 0.01
 
@@ -115,38 +112,14 @@ class Engine:
         return SessionEngine(self, session_id, **chosen)
 
     def learn_window(self, model: str | Runnable[Any, Any], tokens: int) -> None:
-        """As `TieredMemory.learn_window` says, as do the next."""
+        """As `TieredMemory.learn_window` says."""
         name = profile_of(model).name
         learn_window(self.runtime, name, tokens)
         self.runtime.store.windows.confirm(str(name), tokens)  # whatever was learnt
 
-    def verify(self, progress: Callable[[Progress], object] | None) -> VerifyReport:
-        """See there."""
-        return verify(self.runtime, progress=progress)
-
-    def status(self) -> MemoryStatus:
-        """See there."""
-        return read_status(self.runtime)
-
-    def rebuild_index(self, progress: Callable[[Progress], object] | None) -> VerifyReport:
-        """See there."""
-        return rebuild_index(self.writable_runtime(), progress=progress)
-
-    def doctor(self) -> DoctorReport:
-        """See there."""
-        return doctor(self.writable_runtime())
-
     def forget(self, **what: Any) -> Flow[Receipt]:  # noqa: ANN401 - as `forget_sessions` takes it
-        """See there."""
+        """As `TieredMemory.forget` says."""
         return forget_sessions(self.writable_runtime(), **what)
-
-    def search(self, user: str, query: str, *, k: int, filters: SearchFilters) -> list[Hit]:
-        """See there."""
-        return search_across(self.runtime, user, query, k=k, filters=filters)
-
-    def facts(self, user: str, query: str | None, *, k: int, superseded_too: bool) -> list[Fact]:
-        """See there."""
-        return facts_of_user(self.runtime, user, query, k=k, superseded_too=superseded_too)
 
     def report(self, name: EventName, reason: str, **about: Any) -> None:  # noqa: ANN401 - as `Runtime.event` takes it
         """Send an event; a memory that was closed still can, for what failed because of that."""
@@ -180,12 +153,6 @@ class Engine:
     def sizes_of(self, session_id: str) -> tuple[ContextSize, ...]:
         """Sizes of the last contexts of a session, oldest first."""
         return tuple(self.contexts.get(session_id) or ())
-
-    def take_sent(self, session_id: str, track: str, batch: Sequence[object]) -> int | None:
-        """What was sent for the answer in `batch`, once: a later answer belongs to a request that we did not make."""
-        if not batch or not getattr(batch[-1], "usage_metadata", None):
-            return None
-        return self.sent.take((session_id, track))
 
     def flush(self, session_id: str | None, timeout: float | None = None) -> Flow[FlushReport]:
         """Let the background finish what it has in hand, so that no passage is embedded twice; then do the rest.
@@ -313,7 +280,9 @@ class SessionEngine:
     ) -> tuple[list[str], Appended | None]:
         """Write messages, as `Session.add_messages` says; all else, and what it gives, as of `remember`."""
         runtime, batch = self.engine.writable_runtime(), list(messages)
-        sent = self.engine.take_sent(self.session_id, self.track, batch)
+        sent = None
+        if batch and getattr(batch[-1], "usage_metadata", None):  # once: a later answer is to a request of others
+            sent = self.engine.sent.take((self.session_id, self.track))
         about = {telemetry.CONVERSATION: self.session_id, telemetry.RECORDS: len(batch)}
         with telemetry.operation("upsert_memory", about):
             ids, appended = remember(

@@ -7,8 +7,6 @@ import os
 import sys
 import sysconfig
 import warnings
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +15,7 @@ from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from types import FrameType
+    from collections.abc import Sequence
 
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
@@ -60,36 +57,10 @@ def warn_caller(message: str, category: type[Warning]) -> None:
         message: The text of the warning.
         category: The class of the warning.
     """
-    frame, level = _outermost(sys._getframe(1))  # noqa: SLF001 - `inspect.currentframe`, the same, may be `None`
-    awaiting = _awaiting.get()
-    if awaiting is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
-        warnings.warn_explicit(message, category, *awaiting, registry=_warned)
-    else:
-        warnings.warn(message, category, stacklevel=level + 1)
-
-
-@contextmanager
-def noted_caller() -> Iterator[None]:
-    """Remember the line that awaits a call, for warnings in tasks or threads that start here."""
-    frame, _ = _outermost(sys._getframe(2))  # noqa: SLF001 - as above; the first is `contextlib`'s
-    token = _awaiting.set((frame.f_code.co_filename, frame.f_lineno))
-    try:
-        yield
-    finally:
-        _awaiting.reset(token)
-
-
-def _outermost(frame: FrameType) -> tuple[FrameType, int]:
-    """The first frame from this one on that is not a library's, and its number. The last one if all are."""
-    level = 1
+    frame, level = sys._getframe(1), 2  # noqa: SLF001 - `inspect.currentframe`, the same, may be `None`
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
         frame, level = frame.f_back, level + 1
-    return frame, level
-
-
-_awaiting: ContextVar[tuple[str, int] | None] = ContextVar("_awaiting", default=None)
-_warned: dict[str | tuple[str, type[Warning], int], int] = {}
-"""Like a module's own registry, so that each place warns once."""
+    warnings.warn(message, category, stacklevel=level)
 
 
 _LIBRARIES = (

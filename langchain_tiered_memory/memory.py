@@ -285,8 +285,10 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
             Hits with their `session_id`, best first, each text once. If the user has more than 500 sessions, only the
             latest 500 are searched.
         """
+        from langchain_tiered_memory.across.searching import search_across  # noqa: PLC0415 - loaded with the engine
+
         filters = SearchFilters(since=seconds_of(since), until=seconds_of(until))
-        return self.core.search(user, query, k=k, filters=filters)
+        return search_across(self.core.runtime, user, query, k=k, filters=filters)
 
     asearch = off_loop_twin(search)
 
@@ -306,7 +308,9 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
             Facts with their `session_id` and `message_ids`. `memory.session(fact.session_id).forget(message_ids=...)`
             removes a fact with its messages. A later statement by the user corrects it.
         """
-        return self.core.facts(user, query, k=k, superseded_too=superseded)
+        from langchain_tiered_memory.across.user_facts import facts_of_user  # noqa: PLC0415 - loaded with the engine
+
+        return facts_of_user(self.core.runtime, user, query, k=k, superseded_too=superseded)
 
     afacts = off_loop_twin(facts)
 
@@ -316,13 +320,17 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         Args:
             progress: Called after each page of messages, in the thread that examines them.
         """
-        return self.core.verify(progress)
+        from langchain_tiered_memory.maintenance.verify import verify  # noqa: PLC0415 - loaded with the engine
+
+        return verify(self.core.runtime, progress=progress)
 
     averify = off_loop_twin(verify)
 
     def status(self) -> MemoryStatus:
         """Return which parts search, count and store, with their versions, and what is missing on this machine."""
-        return self.core.status()
+        from langchain_tiered_memory.models.surroundings import read_status  # noqa: PLC0415 - loaded with the engine
+
+        return read_status(self.core.runtime)
 
     astatus = off_loop_twin(status)
 
@@ -332,13 +340,17 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         Args:
             progress: Called after each page of messages and each batch of vectors.
         """
-        return self.core.rebuild_index(progress)
+        from langchain_tiered_memory.maintenance.verify import rebuild_index  # noqa: PLC0415 - loaded with the engine
+
+        return rebuild_index(self.core.writable_runtime(), progress=progress)
 
     arebuild_index = off_loop_twin(rebuild_index)
 
     def doctor(self) -> DoctorReport:
         """Find and repair faults between transcript, summaries, text index and Chroma, and report them."""
-        return self.core.doctor()
+        from langchain_tiered_memory.maintenance.verify import doctor  # noqa: PLC0415 - loaded with the engine
+
+        return doctor(self.core.writable_runtime())
 
     adoctor = off_loop_twin(doctor)
 

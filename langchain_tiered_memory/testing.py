@@ -147,7 +147,7 @@ def summarising_model() -> ScriptedModel:
 
     It is deterministic. Tests and benchmarks use it to run the whole path of a condensing model with real text.
     """
-    return ScriptedModel(answers=_telling_sentences)
+    return ScriptedModel(answers=lambda messages: in_parts(messages, _telling_of_part) or _telling((), (), ""))
 
 
 _PART = re.compile(
@@ -201,10 +201,6 @@ def spelt_out(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         return "\n".join(f"<m {kind}>{text}" for kind, text in found)
 
     return [HumanMessage(_STRETCH.sub(quoted, last))]
-
-
-def _telling_sentences(messages: Sequence[BaseMessage]) -> str:
-    return in_parts(messages, _telling_of_part) or _telling((), (), "")
 
 
 def _telling_of_part(prompt: str) -> str:

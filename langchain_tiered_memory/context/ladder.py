@@ -193,8 +193,7 @@ def _goes_on(packing: Packing) -> bool:
 
 def _prefers_window(packing: Packing) -> bool:
     """Whether a user chose what leaves a view: the window by a setting, or a selector of their own."""
-    chosen = packing.inputs.settings.condensation
-    by_setting = not chosen.automatic or chosen.strategies.primary == "truncation"
+    by_setting = packing.inputs.settings.condensation.strategies.primary == "truncation"
     return by_setting or packing.inputs.runtime.condenser.views.truncation_selector is not None
 
 

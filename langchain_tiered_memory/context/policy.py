@@ -262,7 +262,7 @@ def table(settings: Settings, *, filled: int) -> dict[str, dict[ModeName, Policy
                 least=filled_at_least(settings, filled),
             )
         },
-        "files": {"talk": row("files", files.share if files.enabled else 0.0, "files that no other section names")},
+        "files": {"talk": row("files", files.share, "files that no other section names")},
         "recent": {
             "talk": recent(numbers.recent_most_share, told.keep_recent_tokens),
             "files": recent(numbers.working_share),

@@ -192,9 +192,7 @@ class Inputs:
     @property
     def slides_only(self) -> bool:
         """Whether no summary may take the place of messages: then the window slides as soon as a view is full."""
-        condensation, tree = self.settings.condensation, self.settings.tree
-        summarises = condensation.automatic and tree.enabled
-        return not summarises or condensation.strategies.primary == "truncation"
+        return not self.settings.tree.enabled or self.settings.condensation.strategies.primary == "truncation"
 
     @property
     def says_it(self) -> bool:

@@ -77,7 +77,7 @@ def read_required(
         opening=_OPENING_PROMPTS,
         users=_LOOKED_AT * USER_MESSAGES_KEPT,
         newest=runtime.settings.condensation.keep_messages,
-        worked_on=NUMBERS.busy_messages if runtime.settings.files.enabled else 0,
+        worked_on=NUMBERS.busy_messages,
     )
     since = found.users[-1].seq if found.users else 0
     open_since = [head for head in found.waiting if head.seq >= since]

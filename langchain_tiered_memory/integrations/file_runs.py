@@ -23,11 +23,10 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import DamagedFileError, InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # noqa: TC001 - read at the border
-from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode
+from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode
 from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.tracks import Place, place_of
 from langchain_tiered_memory.integrations.tools import quoted, tool_of
-from langchain_tiered_memory.sql.remembered import Remembered
 from langchain_tiered_memory.text.fencing import plain_label
 from langchain_tiered_memory.text.truncation import most_fitting
 from langchain_tiered_memory.types.arguments import Count, FilePaths, Name  # noqa: TC001 - read at the border
@@ -84,33 +83,25 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
         self._memory = memory
         self._user_key = user_key
         self._wanted: dict[str, Any] = {"roots": roots, "critical": critical, "track": track}
-        self._begun = Remembered[tuple[str, str | None], "Run"]()
         count = memory.core.runtime.counter.count_text
-        self.tools = [_open_file_tool(self._run, max_tokens=max_tokens, count=count)]
+        self.tools = [_open_file_tool(self._run_of, max_tokens=max_tokens, count=count)]
 
     def before_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - of any agent
         """Resume the session's run, or start one, and load the critical files."""
         del state, runtime
-        config = ensure_config()
-        place = place_of(config, self._user_key)
-        run = _new_run(self._memory, place, self._wanted).resume()
-        self._begun.put((place.session_id, place.user), run)
+        self._run_of(ensure_config()).resume()
 
     abefore_agent = off_loop_twin(before_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
     def after_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - as above
         """Leave the run to the next call: do what is due, and save its figures."""
         del state, runtime
-        self._run(ensure_config(), is_over=True).pause()
+        self._run_of(ensure_config()).pause()
 
     aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
-    def _run(self, config: RunnableConfig, *, is_over: bool = False) -> Run:
-        """The resumed run, or one that nobody started: the files are the same."""
-        place = place_of(config, self._user_key)
-        key = (place.session_id, place.user)
-        begun = self._begun.take(key) if is_over else self._begun.get(key)
-        return begun if begun is not None else _new_run(self._memory, place, self._wanted)
+    def _run_of(self, config: RunnableConfig) -> Run:
+        return _new_run(self._memory, place_of(config, self._user_key), self._wanted)
 
 
 def _new_run(memory: TieredMemory, place: Place, wanted: Mapping[str, Any]) -> Run:
@@ -139,10 +130,10 @@ def start_run_node(
     """
     wanted = {"roots": roots, "critical": critical}
 
-    def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
+    def journey(state: Any, config: RunnableConfig) -> dict[str, Any]:  # noqa: ANN401 - any state
         del state
         _new_run(opened(memory), place_of(config, user_key), wanted).start().tend()
-        return Done(update={})
+        return {}
 
     return MemoryNode(name, journey)
 
@@ -156,10 +147,10 @@ def end_run_node(
     The arguments are those of `start_run_node`.
     """
 
-    def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
+    def journey(state: Any, config: RunnableConfig) -> dict[str, Any]:  # noqa: ANN401 - any state
         del state
         _new_run(opened(memory), place_of(config, user_key), {"roots": roots}).end()
-        return Done(update={})
+        return {}
 
     return MemoryNode(name, journey)
 

@@ -29,10 +29,7 @@ from langchain_tiered_memory.messages.codec import coerce, encode
 from langchain_tiered_memory.session import Session  # noqa: TC001
 from langchain_tiered_memory.types.arguments import Checkpointer, Name, Such
 
-if TYPE_CHECKING:
-    from langgraph.checkpoint.base import CheckpointTuple
-
-else:  # LangGraph may not be installed
+if not TYPE_CHECKING:  # LangGraph may not be installed
     Checkpointer = Annotated[Any, Such("a checkpointer of LangGraph", lambda given: hasattr(given, "get_tuple"))]
 History: TypeAlias = Annotated[
     BaseChatMessageHistory | Iterable[Any], Such("a chat history, or a list of messages: put a single one in a list")
@@ -143,15 +140,27 @@ def from_langgraph(
         NotFoundError: if the thread has no checkpoint.
         InvalidInputError: if `config` names no thread, or the state has no messages under that key.
     """
-    return _messages_in(checkpointer.get_tuple(_with_thread(config)), config, channel)
+    thread = (config or {}).get("configurable", {}).get("thread_id")
+    if not thread:
+        msg = 'the config names no thread: give {"configurable": {"thread_id": ...}}'
+        raise InvalidInputError(msg)
+    found = checkpointer.get_tuple(config)
+    if found is None:
+        msg = f"the thread {thread!r} has no checkpoint here"
+        raise NotFoundError(msg)
+    values = found.checkpoint["channel_values"]
+    held = values.get(channel)
+    if isinstance(held, list):
+        return [coerce(one) for one in held]
+    names = ", ".join(sorted(repr(name) for name in values if not name.startswith("__"))) or "nothing"
+    msg = (
+        f"the state of thread {thread!r} has no list of messages under {channel!r}; it has {names}. Name another "
+        "channel, or import graph.get_state(config).values if the channel is kept as deltas"
+    )
+    raise InvalidInputError(msg)
 
 
-@checked()
-async def afrom_langgraph(
-    checkpointer: Checkpointer, config: RunnableConfig, *, channel: Name = "messages"
-) -> list[BaseMessage]:
-    """See `from_langgraph`."""
-    return _messages_in(await checkpointer.aget_tuple(_with_thread(config)), config, channel)
+afrom_langgraph = off_loop_function(from_langgraph)
 
 
 def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:
@@ -203,30 +212,6 @@ async def _aread(history: BaseChatMessageHistory) -> tuple[list[BaseMessage], bo
         return await history.aget_messages(), True
     except (NotImplementedError, ValueError):
         return await run_in_executor(None, lambda: history.messages), False
-
-
-def _with_thread(config: RunnableConfig) -> RunnableConfig:
-    if not (config or {}).get("configurable", {}).get("thread_id"):
-        msg = 'the config names no thread: give {"configurable": {"thread_id": ...}}'
-        raise InvalidInputError(msg)
-    return config
-
-
-def _messages_in(found: CheckpointTuple | None, config: RunnableConfig, channel: str) -> list[BaseMessage]:
-    thread = config["configurable"]["thread_id"]
-    if found is None:
-        msg = f"the thread {thread!r} has no checkpoint here"
-        raise NotFoundError(msg)
-    values = found.checkpoint["channel_values"]
-    held = values.get(channel)
-    if isinstance(held, list):
-        return [coerce(one) for one in held]
-    names = ", ".join(sorted(repr(name) for name in values if not name.startswith("__"))) or "nothing"
-    msg = (
-        f"the state of thread {thread!r} has no list of messages under {channel!r}; it has {names}. Name another "
-        "channel, or import graph.get_state(config).values if the channel is kept as deltas"
-    )
-    raise InvalidInputError(msg)
 
 
 def _messages_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[BaseMessage, dt.datetime | None]]:

@@ -28,7 +28,7 @@ from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import MemorySource, check_known_view
 from langchain_tiered_memory.integrations.graph.archiving import archive_branch, without
 from langchain_tiered_memory.integrations.graph.branches import named
-from langchain_tiered_memory.integrations.graph.memory_node import Done, MemoryNode
+from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, Streams
 from langchain_tiered_memory.integrations.graph.node_cache import (
     ContextChoices,
     Handover,
@@ -90,14 +90,13 @@ def remember_node(
     keys = [(key, is_users) for key, is_users in ((input_key, True), (output_key, False)) if key is not None]
     wiring = Wiring(messages_key=None if keys else messages_key, track=track, user_key=user_key)
 
-    def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
+    def journey(state: Any, config: RunnableConfig) -> dict[str, Any]:  # noqa: ANN401 - any state
         found = found_in(memory, wiring, state, config)
         if keys:
             written = write_turn(found.session, state, config, keys, kind=kind, task=task)
-            return Done(update=update_with(remembered=written))
+            return update_with(remembered=written)
         found.session.core.check_owner()
-        record = found.remembered(kind=kind, task=task)
-        return Done(update=update_with(messages_key, record))
+        return update_with(messages_key, found.remembered(kind=kind, task=task))
 
     return MemoryNode(name, journey)
 
@@ -126,13 +125,13 @@ def condense_node(
     """
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 
-    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+    def journey(state: Any, config: RunnableConfig) -> Flow[dict[str, Any]]:  # noqa: ANN401 - any state
         found = found_in(memory, wiring, state, config)
         found.session.core.check_owner()
         record = found.remembered()
         report = yield from found.session.core.flush(timeout)
         figures = {"summaries": report.summaries, "vectors": report.vectors, "pending": report.pending}
-        return Done(update=update_with(messages_key, record, condensed=figures))
+        return update_with(messages_key, record, condensed=figures)
 
     return MemoryNode(name, journey)
 
@@ -180,11 +179,12 @@ def context_node(
     wires = {"messages_key": messages_key, "track": track, "user_key": user_key}
     call, handover, wiring = _announced(memory, asked | {"profile": profile, "scope": scope} | wires, "context_node")
 
-    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+    def journey(state: Any, config: RunnableConfig) -> Flow[dict[str, Any]]:  # noqa: ANN401 - any state
         found = found_in(memory, wiring, state, config)
-        made = yield from assembled(found, call, handover)
-        plan = plan_of(call, wiring, found, made.context, config=config, name=name)
-        return Done(update=update_with(messages_key, made.record, **plan), notices=made.notices)
+        context, record, notices = yield from assembled(found, call, handover)
+        yield Streams(config).telling(notices)
+        plan = plan_of(call, wiring, found, context, config=config, name=name)
+        return update_with(messages_key, record, **plan)
 
     return MemoryNode(name, journey)
 
@@ -204,17 +204,18 @@ def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[Co
     """
     call, handover, wiring = _announced(memory, asked, "guard_node")
 
-    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+    def journey(state: Any, config: RunnableConfig) -> Flow[dict[str, Any]]:  # noqa: ANN401 - any state
         found = found_in(memory, wiring, state, config)
-        made = yield from assembled(found, call, handover)
-        report, outcome = made.context.guard, made.context.guard.outcome
+        context, record, notices = yield from assembled(found, call, handover)
+        yield Streams(config).telling(notices)
+        report, outcome = context.guard, context.guard.outcome
         figures = {
             "zone": report.zone.value,
             "used_tokens": report.used_tokens,
             "limit_tokens": report.window.limit,
             "window_tokens": report.window.tokens,
-            "tokens": made.context.tokens,
-            "max_tokens": made.context.max_tokens,
+            "tokens": context.tokens,
+            "max_tokens": context.max_tokens,
             "outcome": outcome.kind.value,
             "reason": outcome.reason.value if outcome.reason is not None else None,
             "steps": list(report.steps),
@@ -222,8 +223,7 @@ def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[Co
             "checkpoint_id": report.checkpoint_id,
             "langgraph_checkpoint_id": found.place.checkpoint_id,
         }
-        update = update_with(wiring.messages_key, made.record, guard=figures)
-        return Done(update=update, notices=made.notices)
+        return update_with(wiring.messages_key, record, guard=figures)
 
     return MemoryNode(name, journey)
 
@@ -273,7 +273,7 @@ def evict_node(
         raise SettingsError(msg)
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 
-    def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
+    def journey(state: Any, config: RunnableConfig) -> dict[str, Any]:  # noqa: ANN401 - any state
         if branch_in(state, messages_key) is None:
             msg = (
                 f"the state has no record of {messages_key!r}, so what is moved out of it could not be found again: "
@@ -282,7 +282,7 @@ def evict_node(
             raise InvalidInputError(msg)
         found = found_in(memory, wiring, state, config)
         if len(found.messages) <= at_messages:
-            return Done(update={})
+            return {}
         found.session.core.check_owner()
         record = found.remembered()
         ids, record, withheld = archive_branch(found.session, found.messages, record, keep_messages=keep_messages)
@@ -291,6 +291,6 @@ def evict_node(
         update = update_with(messages_key, record, evicted={"moved": len(ids), "withheld": withheld})
         if ids:
             update[messages_key] = without(ids, part_of(state, messages_key), messages_key, config)
-        return Done(update=update)
+        return update
 
     return MemoryNode(name, journey)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,48 +26,23 @@ STATE_VERSION = 1
 _SAID_BESIDE = ("type", "name", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """Numbers of messages, one bit each.
+def packed(numbers: Collection[int]) -> str:
+    """Numbers from 0 up as JSON: a compressed bit map, because every state of the graph repeats it.
 
-    In JSON they are a compressed bit map, because every state of the graph repeats it. It takes at most one byte for
-    six messages, and far less if there is any regularity.
+    It takes at most one byte for six messages, and far less if there is any regularity.
     """
+    bits = bytearray(max(numbers, default=-1) // 8 + 1)
+    for number in numbers:
+        bits[number // 8] |= 1 << number % 8
+    return base64.b64encode(zlib.compress(bits, 9)).decode("ascii")
 
-    bits: bytes = b""
 
-    @classmethod
-    def of(cls, numbers: Iterable[int]) -> Numbers:
-        """These numbers, none below zero."""
-        bits = bytearray()
-        for number in numbers:
-            place, bit = divmod(number, 8)
-            if place >= len(bits):
-                bits.extend(bytes(place + 1 - len(bits)))
-            bits[place] |= 1 << bit
-        return cls(bytes(bits))
-
-    def __contains__(self, number: int) -> bool:
-        """Whether the number is one of them."""
-        place, bit = divmod(number, 8)
-        return 0 <= place < len(self.bits) and bool(self.bits[place] >> bit & 1)
-
-    def __iter__(self) -> Iterator[int]:
-        """Ascending."""
-        for place, byte in enumerate(self.bits):
-            if byte:
-                yield from (place * 8 + bit for bit in range(8) if byte >> bit & 1)
-
-    def to_json(self) -> str:
-        """The bit map as text."""
-        return base64.b64encode(zlib.compress(self.bits, 9)).decode("ascii")
-
-    @classmethod
-    def from_json(cls, written: Iterable[Iterable[int]] | str) -> Numbers:
-        """The numbers that `to_json` wrote; earlier versions wrote few as the first and last of each run."""
-        if isinstance(written, str):
-            return cls(zlib.decompress(base64.b64decode(written)))
-        return cls.of(number for first, last in written for number in range(int(first), int(last) + 1))
+def unpacked(written: Iterable[Iterable[int]] | str) -> frozenset[int]:
+    """The numbers that `packed` wrote; earlier versions wrote few as the first and last of each run."""
+    if not isinstance(written, str):
+        return frozenset(number for first, last in written for number in range(int(first), int(last) + 1))
+    bits = zlib.decompress(base64.b64decode(written))
+    return frozenset(8 * at + bit for at, byte in enumerate(bits) if byte for bit in range(8) if byte >> bit & 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +54,7 @@ class ArchivedPart:
     last_id: str
     """Its id in the transcript. Empty if it was forgotten since."""
     count: int
-    off: Numbers = field(default_factory=Numbers)
+    off: frozenset[int] = frozenset()
     """Messages up to `seq` that were not moved: on other branches, or still in state."""
 
     def holds(self, seq: int) -> bool:
@@ -119,7 +94,7 @@ class BranchRecord:
         """Plain JSON values."""
         written = asdict(self)
         if self.archived is not None:
-            written["archived"]["off"] = self.archived.off.to_json()
+            written["archived"]["off"] = packed(self.archived.off)
         written["forgotten"] = list(self.forgotten)
         for name in ("apart", "again"):  # what earlier versions do not know is written only where it says something
             if not written[name]:
@@ -133,7 +108,7 @@ class BranchRecord:
         archived = fields.get("archived")
         if archived is not None:
             known = {name: archived[name] for name in ("seq", "last_id", "count")}
-            fields["archived"] = ArchivedPart(**known, off=Numbers.from_json(archived["off"]))
+            fields["archived"] = ArchivedPart(**known, off=unpacked(archived["off"]))
         return cls(**fields | {"forgotten": tuple(fields.get("forgotten", ()))})
 
 

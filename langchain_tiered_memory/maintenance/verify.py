@@ -309,8 +309,6 @@ def _apply(runtime: Runtime, faults: Iterable[Fault]) -> None:
 
 def _mend_files(runtime: Runtime, ref: SessionRef) -> None:
     """Note anew which files the calls of a session's messages touch."""
-    if not runtime.settings.files.enabled:
-        return
     pages = runtime.store.inspection.counted_pages(ref)
     while page := next(pages, []):
         for entry, _ in page:

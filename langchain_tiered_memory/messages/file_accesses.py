@@ -90,11 +90,8 @@ def touches_of(message: BaseMessage, settings: FileSettings) -> tuple[FileTouch,
     `mcp__fs__` or `functions.`. Paths stay as they were written, except for a leading `./` and a trailing `/`.
 
     A message that calls tools touches what its calls name; the result of a search, a listing or a shell command "finds"
-    the paths that stand on lines of their own, or in the fields of its JSON. At most 200, of a result 50; none where
-    `settings.enabled` is off.
+    the paths that stand on lines of their own, or in the fields of its JSON. At most 200, of a result 50.
     """
-    if not settings.enabled:
-        return ()
     if role_of(message) == "tool":
         return _found_by(message, settings)
     found = (touch for call in requested_calls(message) for touch in touches_of_call(call, settings))
@@ -133,7 +130,7 @@ def _fields(text: str, settings: FileSettings) -> Iterator[str]:
 
 
 def touches_of_call(call: RequestedCall, settings: FileSettings) -> tuple[FileTouch, ...]:
-    """As `touches_of`, of one call, whether or not `settings.enabled`."""
+    """As `touches_of`, of one call."""
     ignored = _ignored(settings.ignore)
     found: dict[tuple[str, FileOperation], FileTouch] = {}
     for written, operation in _touched(call, settings):

@@ -109,6 +109,8 @@ class Run(ShownHandle):
             return self.start()
         self._started_at, self._not_loaded, self._is_begun = known.started_at, known.not_loaded, True
         self._not_loaded = self._load_critical()
+        if self._not_loaded != known.not_loaded:
+            self._save_under_way()
         self._start_collector()
         return self
 
@@ -224,11 +226,12 @@ class Run(ShownHandle):
                 written to during each of several reads.
             PinLimitError: if the hot tier holds no more pinned files.
         """
-        return self._open(str(path), pinned=pinned)
+        with self._monitor.timed() as note:
+            opened = open_file(self._runtime, self._ref(), str(path), roots=self._roots, pinned=pinned)
+            note(opened.from_tier or "new")
+        return opened
 
-    async def aopen(self, path: FilePath, *, pinned: bool = False) -> OpenedFile:
-        """See `open`."""
-        return await off_loop(self._open, str(path), pinned=pinned, since=self._monitor.moment())
+    aopen = off_loop_twin(open)  # noqa: A003 - the verb above
 
     def keep(self, path: FilePath, content: bytes | str, *, pinned: bool = False) -> OpenedFile:
         """Keep a file whose content you already have, such as a tool's result. Nothing is read from the disk.
@@ -306,7 +309,7 @@ class Run(ShownHandle):
         missing: list[str] = []
         for path in self._critical:
             try:
-                self._open(path, pinned=True)
+                self.open(path, pinned=True)
             except (FileGoneError, FileRefusedError) as error:
                 missing.append(path)
                 if path not in self._not_loaded:
@@ -321,12 +324,6 @@ class Run(ShownHandle):
     def _stop_collector(self) -> None:
         if self._collector is not None:
             self._collector.stop()
-
-    def _open(self, path: str, *, pinned: bool, since: float | None = None) -> OpenedFile:
-        with self._monitor.timed(since) as note:
-            opened = open_file(self._runtime, self._ref(), path, roots=self._roots, pinned=pinned)
-            note(opened.from_tier or "new")
-        return opened
 
     def _tend_quietly(self) -> None:
         """Called by the collector: a failure is reported and tried again."""

@@ -64,7 +64,8 @@ def bound(
         told = {**one, **told}
     if not isinstance(inner, BaseChatModel) or any(told.get(form) for form in _FORMS):
         return None
-    if not _is_free(told.get("tool_choice")):
+    choice = told.get("tool_choice")
+    if (choice.get("type") if isinstance(choice, Mapping) else choice) not in _FREE:  # Anthropic's is a dict
         return None
     if isinstance(model, RunnableBindingBase):
         return model.bind(**settings) if settings else model
@@ -114,9 +115,3 @@ def handed_out(model: Runnable[Any, Any], messages: Sequence[BaseMessage], *, to
 
 def _tell(runtime: Runtime, session_id: str, why: str, error: Exception) -> None:
     runtime.report(EventName.REQUEST_NOT_KEPT, f"{why}: {type(error).__name__}: {error}", session_id=session_id)
-
-
-def _is_free(choice: Any) -> bool:  # noqa: ANN401 - each provider has its own
-    if isinstance(choice, Mapping):  # Anthropic's
-        choice = choice.get("type")
-    return choice in _FREE

@@ -38,7 +38,7 @@ from langchain_tiered_memory.summaries.tree.works import commit, read_work
 from langchain_tiered_memory.summaries.writers.jobs import Condensed
 from langchain_tiered_memory.types.arguments import Amount, Count, Name, Note, Words  # noqa: TC001
 from langchain_tiered_memory.types.contexts import Detail
-from langchain_tiered_memory.types.drafts import Judged, SearchFilters
+from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import (
     DEFAULT_TRACK,
     Entry,
@@ -433,11 +433,6 @@ class RecordVerbs(SessionCore):
         if text is not None and (tokens := runtime.counter.count_text(text)) > most:
             msg = f"the text has {tokens} tokens, and a summary of level {found.level} at most {most}: shorten it"
             raise InvalidInputError(msg)
-        judged = Judged(
-            verdict=verdict,
-            note=" ".join(note.split()) if note is not None else None,
-            by_model=runtime.condenser.writes_later,
-        )
         if note is not None and (tokens := runtime.counter.count_text(f"{CORRECTED}{note}")) > most // 2:
             msg = f"the note has {tokens} tokens, and the whole summary at most {most}: shorten it, or give a text"
             raise InvalidInputError(msg)
@@ -447,7 +442,9 @@ class RecordVerbs(SessionCore):
             rated = runtime.store.tree.judge(
                 ref,
                 found.id,
-                judged,
+                verdict,
+                note=" ".join(note.split()) if note is not None else None,
+                by_model=runtime.condenser.writes_later,
                 now=runtime.now(),
                 owner=runtime.worker if text is not None else None,
                 lease_seconds=runtime.settings.tree.lease_seconds,

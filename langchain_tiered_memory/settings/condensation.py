@@ -45,8 +45,6 @@ class StrategySettings(Frozen):
 class ValidationSettings(Frozen):
     """How a summary is judged before it counts."""
 
-    enabled: bool = True
-    """Whether summaries are judged at all."""
     rules: tuple[Literal["soundness", "size", "emptiness", "identifiers"], ...] = (
         "soundness",
         "size",
@@ -81,8 +79,6 @@ class MonitoringSettings(Frozen):
 class CondensationSettings(Frozen):
     """When and how views are condensed, and who writes summaries."""
 
-    automatic: bool = True
-    """Condense with summaries. Off: only the sliding window keeps a view within its limit."""
     eager: bool = False
     """Ask the condensing model for each summary as soon as its trigger fires, with one call per summary. Off: rules
     write it at once, at no cost. The model is asked only for what a view shows or soon will, several summaries per

@@ -25,9 +25,6 @@ class GuardSettings(Frozen):
     """Where the zone danger begins, as a share of the limit."""
     critical: float = Field(default=0.95, gt=0, le=1)
     """Where the zone critical begins, as a share of the limit."""
-    masks_outputs: bool = True
-    """Mask tool outputs before anything else leaves a view: first those that a later output repeats or replaces, then
-    giant ones."""
     window: int | None = Field(default=None, ge=64)
     """The model's window in tokens, if its profile lacks it or has it wrong."""
 
@@ -78,12 +75,10 @@ _COMMON_FILE_TOOLS: dict[FileOperation, tuple[str, ...]] = {
 class FileSettings(Frozen):
     """Which files a run touched, as read from its tool calls."""
 
-    enabled: bool = True
-    """Look for touched files in tool calls."""
     tools: dict[str, FileOperation] = Field(
         default_factory=lambda: {tool: what for what, tools in _COMMON_FILE_TOOLS.items() for tool in tools}
     )
-    """What each tool does, by its name in lower case."""
+    """What each tool does, by its name in lower case. With none, no file counts as touched."""
     path_keys: tuple[str, ...] = (
         "file_path",
         "path",

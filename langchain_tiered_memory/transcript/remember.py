@@ -69,7 +69,6 @@ def remember(
     refused where the messages are `as_given`; in an answer that was paid for it is kept as a text of JSON instead, and
     reported.
     """
-    files = runtime.settings.files if runtime.settings.files.enabled else None
     incoming: list[Incoming] = []
     for value, moment in zip(messages, _moments(at, len(messages), runtime.now()), strict=True):
         message, lost = coerce(value), tuple[str, ...]()
@@ -83,7 +82,7 @@ def remember(
             track=track,
             kind=kind,
             task=task,
-            files=files,
+            files=runtime.settings.files,
             as_given=as_given,
         )
         for problem in dict.fromkeys((*lost, *problems)):

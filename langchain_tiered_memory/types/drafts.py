@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.types.outcomes import FailureReason
-    from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent, Verdict
+    from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent
     from langchain_tiered_memory.types.runs import FileOperation
 
 
@@ -128,21 +128,10 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A person's verdict on a summary."""
-
-    verdict: Verdict
-    note: str | None = None
-    by_model: bool = False
-    """Whether a model is available to rewrite what rules wrote."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilters:
     """Which passages a search may find, in addition to their session and level."""
 
     tracks: tuple[str, ...] | None = None
-    kinds: tuple[str, ...] | None = None
     since: float | None = None
     until: float | None = None
 

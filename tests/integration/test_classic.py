@@ -113,35 +113,6 @@ def test_a_chat_prompt_gets_messages_and_a_long_history_stays_within_its_bound(c
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
-@pytest.mark.parametrize("return_messages", [True, False])
-def test_summaries_and_recall_can_have_variables_of_their_own(call_style: CallStyle, *, return_messages: bool) -> None:
-    with open_memory() as memory:
-        memory.session("s").add_messages(conversation(40))
-        memory.session("s").flush()
-        ours = of(
-            memory,
-            summary_key="summary",
-            recalled_key="recalled",
-            max_tokens=700,
-            return_messages=return_messages,
-        )
-        assert ours.memory_variables == ["history", "summary", "recalled"]
-        model = numbered()
-        prompt = chat_prompt("summary", "recalled")
-        if not return_messages:
-            prompt = PromptTemplate.from_template("{summary}\n{recalled}\n{history}\nHuman: {input}")  # type: ignore[assignment]
-        chain = LLMChain(llm=model, prompt=prompt, memory=ours)
-        answer = run(chain, {"input": "What about invoice F-0003?"}, call_style)
-        assert answer["summary"].startswith("<conversation_history>")
-        assert "F-0003" in answer["recalled"]
-        history = answer["history"]
-        assert isinstance(history, list) == return_messages
-        told = "\n".join(str(one.text) for one in history) if return_messages else history
-        assert "<conversation_history>" not in told
-        assert "<recalled>" not in told
-
-
-@pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_a_failing_model_does_not_lose_what_the_user_said_and_a_retry_does_not_double_it(call_style: CallStyle) -> None:
     with open_memory() as memory:
         model = ScriptedModel(answers=[RuntimeError("down"), RuntimeError("down"), "answer"])
@@ -345,19 +316,10 @@ def test_keys_that_could_be_several_are_an_error_that_names_them_and_the_remedy(
         assert texts(memory)[1:] == ["cat", "b"]
 
 
-def test_recall_can_be_asked_for_something_else_than_what_the_user_said() -> None:
-    with open_memory() as memory:
-        memory.session("s").add_messages(conversation(40))
-        memory.session("s").flush()
-        ours = of(memory, query_key="search", input_key="input", recalled_key="recalled", max_tokens=700)
-        found = ours.load_memory_variables({"input": "Go on.", "search": "invoice F-0003"})
-        assert "F-0003" in found["recalled"]
-
-
 def test_keys_that_collide_and_fields_that_do_not_exist_are_refused() -> None:
     with open_memory() as memory:
         with pytest.raises(SettingsError, match="must differ"):
-            of(memory, summary_key="history")
+            of(memory, input_key="history")
         with pytest.raises(SettingsError, match="max_token_limit"):
             of(memory, max_token_limit=5)
         with pytest.raises(SettingsError, match="session_id must be a string that is not empty"):

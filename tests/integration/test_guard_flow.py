@@ -58,6 +58,9 @@ class Model(ScriptedModel):
         super().__init__(profile=profile, **fields)
 
 
+SLIDING = StrategySettings(primary="truncation")
+
+
 def settings_of(
     *, tree: dict[str, Any] | None = None, guard: Any = None, prices: Any = None, **changes: Any
 ) -> Settings:
@@ -201,9 +204,8 @@ def test_a_request_names_its_profile_itself(call_style: CallStyle) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"automatic": False}, id="automatic condensation off"),
         pytest.param({"tree": {"enabled": False}}, id="no summaries at all"),
-        pytest.param({"strategies": StrategySettings(primary="truncation")}, id="the window is the first choice"),
+        pytest.param({"strategies": SLIDING}, id="the window is the first choice"),
     ],
 )
 def test_where_no_summary_may_be_made_the_window_slides_directly(
@@ -225,7 +227,7 @@ def test_where_no_summary_may_be_made_the_window_slides_directly(
 
 @both
 def test_a_window_that_slid_once_is_not_slid_again_while_there_is_nothing_to_leave_out(call_style: CallStyle) -> None:
-    chosen = settings_of(automatic=False, thresholds=ThresholdSettings(percent=5))
+    chosen = settings_of(strategies=SLIDING, thresholds=ThresholdSettings(percent=5))
     seen = session_of(30, chosen, call_style)
     kinds = [asked(seen, call_style).guard.outcome.kind for _ in range(12)]
     assert kinds[0] is K.TRUNCATED
@@ -528,7 +530,7 @@ def test_without_a_price_a_condensation_has_no_cost_and_the_extractive_one_spend
 
 
 def test_the_history_of_outcomes_is_read_newest_first_and_is_bounded() -> None:
-    chosen = settings_of(automatic=False)
+    chosen = settings_of(strategies=SLIDING)
     seen = session_of(0, chosen.model_copy(deep=True))
     found: list[Outcome] = []
     for number in range(80):
@@ -631,7 +633,7 @@ class Selector:
 
 @both
 def test_a_truncation_selector_chooses_what_leaves_first(call_style: CallStyle) -> None:
-    seen = session_of(60, settings_of(automatic=False), call_style)
+    seen = session_of(60, settings_of(strategies=SLIDING), call_style)
     selector = Selector(lambda question: [group.first_seq for group in question.groups[21:]])
     seen.memory.engine.views.truncation_selector = selector
     outcome = asked(seen, call_style).guard.outcome
@@ -644,7 +646,7 @@ def test_a_truncation_selector_chooses_what_leaves_first(call_style: CallStyle) 
 @both
 @pytest.mark.parametrize("answer", [RuntimeError("boom"), None, 7, "all", [None, "x", -3, True], [10**9], {}])
 def test_a_selector_that_goes_wrong_is_passed_over(call_style: CallStyle, answer: Any) -> None:
-    plain, odd = (session_of(60, settings_of(automatic=False), call_style) for _ in range(2))
+    plain, odd = (session_of(60, settings_of(strategies=SLIDING), call_style) for _ in range(2))
     odd.memory.engine.views.truncation_selector = Selector(answer)
     expected, found = asked(plain, call_style).guard.outcome, asked(odd, call_style).guard.outcome
     assert [one.what for one in found.left_out] == [one.what for one in expected.left_out]
@@ -653,7 +655,7 @@ def test_a_selector_that_goes_wrong_is_passed_over(call_style: CallStyle, answer
 
 @both
 def test_a_selector_that_hangs_is_passed_over(call_style: CallStyle) -> None:
-    seen = session_of(60, settings_of(automatic=False, plugin_seconds=0.05), call_style)
+    seen = session_of(60, settings_of(strategies=SLIDING, plugin_seconds=0.05), call_style)
     seen.memory.engine.views.truncation_selector = Selector(lambda _: threading.Event().wait(60))
     assert asked(seen, call_style).guard.outcome.kind is K.TRUNCATED
     assert "extension_failed" in seen.names()
@@ -752,7 +754,7 @@ def test_collectors_hear_of_a_fall_to_the_window_once_with_its_reason(call_style
 def test_the_bridge_stands_between_the_first_message_and_the_rest(
     call_style: CallStyle, window: Any, opening: int
 ) -> None:
-    chosen = settings_of(automatic=False, strategies=StrategySettings(window=window))
+    chosen = settings_of(strategies=StrategySettings(primary="truncation", window=window))
     seen = Seen(open_memory(None, settings=chosen, clock=FrozenClock(NOW)))
     prompts = [SystemMessage("Answer about the harbour.", id="rules")][:opening]
     told(call_style, seen.session.add_messages, [*prompts, *conversation(40)], at=NOW)

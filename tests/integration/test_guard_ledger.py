@@ -175,12 +175,9 @@ def test_there_is_nothing_to_undo_or_compare_before_the_first_condensation(call_
 
 
 @both
-@pytest.mark.parametrize("automatic", [True, False])
-def test_the_ledger_accounts_for_every_message_that_left_a_view(
-    call_style: CallStyle,
-    automatic: bool,  # noqa: FBT001 - drawn
-) -> None:
-    memory = opened(automatic=automatic)
+@pytest.mark.parametrize("primary", ["llm", "truncation"])
+def test_the_ledger_accounts_for_every_message_that_left_a_view(call_style: CallStyle, primary: str) -> None:
+    memory = opened(strategies={"primary": primary})
     session = memory.session("s")
     seq_of: dict[str, int] = {}
     shown: set[int] = set()

@@ -40,7 +40,7 @@ def text_of(context: Context) -> str:
 
 @pytest.mark.parametrize("slides", [False, True], ids=["condensed", "slid"])
 def test_what_is_always_kept_stands_in_every_view_and_what_is_always_pruned_leaves_first(*, slides: bool) -> None:
-    settings = Settings.model_validate({"condensation": {"automatic": not slides}})
+    settings = Settings.model_validate({"condensation": {"strategies": {"primary": "truncation" if slides else "llm"}}})
     with TieredMemory.open(None, embeddings=None, settings=settings) as memory:
         session = memory.session("s")
         talk(session, 2)

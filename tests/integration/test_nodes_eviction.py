@@ -14,7 +14,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.nodes import evict_node, model_input, remember_node
-from langchain_tiered_memory.integrations.state import STATE_KEY, ArchivedPart, BranchRecord, Numbers
+from langchain_tiered_memory.integrations.state import STATE_KEY, ArchivedPart, BranchRecord, unpacked
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import STATES, ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
@@ -114,7 +114,7 @@ def test_groups_open_calls_the_systems_word_and_the_last_question_stay() -> None
         waiting = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "open"}], id="open")
         result = graph.invoke({"messages": [waiting, *conversation(6, start=50)]}, thread())
         assert [one.id for one in result["messages"]][:3] == ["s", "open", "q50"]
-        assert list(Numbers.from_json(result[STATE_KEY]["branches"]["messages"]["archived"]["off"])) == [1]
+        assert list(unpacked(result[STATE_KEY]["branches"]["messages"]["archived"]["off"])) == [1]
 
 
 def test_parallel_calls_leave_together() -> None:
@@ -194,7 +194,7 @@ def test_an_archive_that_is_not_there_any_more_is_reported() -> None:
 @given(seqs=st.frozensets(st.integers(1, 60)), reach=st.integers(1, 60))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_the_watermark_holds_exactly_what_was_moved(seqs: frozenset[int], reach: int) -> None:
-    part = ArchivedPart(seq=reach, last_id="x", count=0, off=Numbers.of(seqs))
+    part = ArchivedPart(seq=reach, last_id="x", count=0, off=seqs)
     for seq in range(1, 70):
         assert part.holds(seq) == (seq <= reach and seq not in seqs)
     record = BranchRecord(track="main", count=1, ids="", said="", seq=3, epoch=0, whole=True, archived=part)

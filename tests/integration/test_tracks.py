@@ -162,7 +162,8 @@ def test_a_session_without_messages_on_its_main_track_says_on_which_tracks_they_
         memory.session("s", track="chat").add_messages([HumanMessage("hello"), AIMessage("hi")])
         with pytest.warns(UserWarning, match=r"no message on its main track.*'chat'.*track='chat'") as warned:
             assert told(memory.session("s"), "messages", call_style) == []
-        assert Path(warned[0].filename).is_relative_to(TESTS), "it points at who called the verb"
+        if call_style == "sync":
+            assert Path(warned[0].filename).is_relative_to(TESTS), "it points at who called the verb"
         (event,) = [one for one in events if one.name == "messages_elsewhere"]
         assert event.details["tracks"] == ["chat"]
         with warnings.catch_warnings():

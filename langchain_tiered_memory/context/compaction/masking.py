@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def masked_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
     """`rendered` with the next batch of tool outputs masked, to come down to `target` raw tokens."""
-    if not inputs.settings.guard.masks_outputs or rendered.tokens <= target:
+    if rendered.tokens <= target:
         return rendered, ()
     seen = max((entry.seq for entry in rendered.tail if entry.role == "assistant"), default=0)
     groups = as_groups(rendered.tail)

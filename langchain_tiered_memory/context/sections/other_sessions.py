@@ -47,7 +47,7 @@ class OtherSessions:
         facts, quotes = told_of_user(
             list(known.values()),
             [hit for hit in hits if not question.is_shown(hit.text)],
-            of_fact=_line_of_fact,
+            of_fact=lambda fact: f"- {line_of(fact)} ({day(fact.at)})",
             of_quote=_line_of_quote,
             count=question.count,
             room=room,

@@ -61,8 +61,6 @@ def _without_seen_readings(inputs: Inputs, rendered: RenderedView) -> RenderedVi
     What was read last is worth no more for that than what the agent wrote before: a line has the room that it is worth,
     wherever it was shown first.
     """
-    if not inputs.settings.guard.masks_outputs:
-        return rendered
     masked, tail = dict(rendered.plan.masked), {entry.seq: entry for entry in rendered.tail}
     seen = max((entry.seq for entry in rendered.tail if entry.role == "assistant"), default=0)
     for call in file_calls(as_groups(rendered.tail), inputs.settings.files):
@@ -149,8 +147,8 @@ def with_files(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     Without those that were not changed and that something in it names anyway. That is looked for in what is shown, for
     an output that is masked or cut names nothing any more.
     """
-    plan, settings = rendered.plan, inputs.settings.files
-    if not (settings.enabled and (plan.border or plan.left or plan.left_spans)):
+    plan = rendered.plan
+    if not (plan.border or plan.left or plan.left_spans):
         return rendered
     touched = inputs.library.touched
     if touched is None:

@@ -50,7 +50,7 @@ def repeated_reads(
         not_whole: `seq`s of those that are shown in part.
         reworded: Ids of those whose words others change before they are sent.
     """
-    asked = {call: entry for entry in entries for call in entry.calls} if settings.enabled else {}
+    asked = {call: entry for entry in entries for call in entry.calls}
     results = [one for one in entries if one.answers in asked and one.tokens >= NUMBERS.least_gain]
     said = Counter(one.text for one in results)
     standing: dict[str, Entry] = {}

@@ -18,7 +18,7 @@ from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.called_models import aside_of, measured, note_behind, stepped
 from langchain_tiered_memory.integrations.agent.reply import keep_request, outgoing_of
-from langchain_tiered_memory.integrations.agent.request import Asked, Choices, is_summarised, warn_of_summaries
+from langchain_tiered_memory.integrations.agent.request import Asked, Choices, warn_of_summaries
 from langchain_tiered_memory.integrations.graph.branches import named
 from langchain_tiered_memory.integrations.graph.client_resends import ids_of, stored_of
 from langchain_tiered_memory.integrations.graph.memory_node import EVENT_NAME, Notices, Streams
@@ -166,8 +166,7 @@ class Prepared:
 def prepared_for(memory: TieredMemory, asked: Asked) -> Flow[Prepared]:
     """Store the new messages of the state, and make a context for them."""
     state, changes = asked.request.state, asked.changes
-    if is_summarised(state, asked.held, changes.before, changes.behind):
-        warn_of_summaries(memory.core.runtime, asked.place.session_id)
+    warn_of_summaries(memory.core.runtime, asked.place.session_id, state, asked.held, changes.before, changes.behind)
     record = branch_in(state, MESSAGES_KEY)
     session, line, held = _placed(memory, asked.choices, asked.place, asked.held, record)
     journey = _on_track(session, held, asked, record=record, line=line)

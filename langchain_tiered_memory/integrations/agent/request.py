@@ -194,13 +194,11 @@ def is_summary(message: BaseMessage) -> bool:
     return message.additional_kwargs.get("lc_source") == "summarization"
 
 
-def is_summarised(state: Mapping[str, Any], *messages: Iterable[BaseMessage]) -> bool:
-    """Whether another middleware replaced messages with summaries, in the state or only in a request."""
-    return bool(state.get(_EVENT_KEY)) or any(is_summary(one) for some in messages for one in some)
-
-
-def warn_of_summaries(runtime: Runtime, session_id: str) -> None:
-    """Report once, as a Python warning and as an event, that two middlewares summarise."""
-    if runtime.view_cache.first_time("second_summarizer"):
+def warn_of_summaries(
+    runtime: Runtime, session_id: str, state: Mapping[str, Any], *messages: Iterable[BaseMessage]
+) -> None:
+    """Report once, as a Python warning and as an event, that another middleware summarises."""
+    is_summarised = state.get(_EVENT_KEY) or any(is_summary(one) for some in messages for one in some)
+    if is_summarised and runtime.view_cache.first_time("second_summarizer"):
         warn_caller(_WARNING, UserWarning)
         runtime.report(EventName.SECOND_SUMMARIZER, _WARNING, session_id=session_id)

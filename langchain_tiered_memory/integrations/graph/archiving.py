@@ -15,7 +15,7 @@ from langchain_tiered_memory.errors import InvalidInputError, UnknownMessageErro
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.branches import off_branch
 from langchain_tiered_memory.integrations.graph.client_resends import stored_of
-from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, Numbers, digests_of
+from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, digests_of
 from langchain_tiered_memory.messages.codec import decode, encode
 from langchain_tiered_memory.messages.ingest import redacted
 
@@ -131,7 +131,7 @@ def _part(
         seq=reach,
         last_id=last_id,
         count=(before.count if before is not None else 0) + len(gone),
-        off=Numbers.of(seq for seq in off if seq <= reach),
+        off=frozenset(seq for seq in off if seq <= reach),
     )
 
 

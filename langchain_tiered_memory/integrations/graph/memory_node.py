@@ -125,15 +125,6 @@ class Streams:
                 await adispatch_custom_event(EVENT_NAME, notice, config=self.config)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """The result of a node."""
-
-    update: dict[str, Any]
-    notices: Sequence[dict[str, Any]] = ()
-    """Notices for the caller's streams, in plain JSON."""
-
-
 class MemoryNode(Runnable[Any, dict[str, Any]]):
     """A node, sync and async, for `StateGraph.add_node`.
 
@@ -144,7 +135,9 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
         journey: Returns the update for a state and a config. It is a flow if it may wait for a model.
     """
 
-    def __init__(self, name: str, journey: Callable[[Any, RunnableConfig], Flow[Done] | Done]) -> None:
+    def __init__(
+        self, name: str, journey: Callable[[Any, RunnableConfig], Flow[dict[str, Any]] | dict[str, Any]]
+    ) -> None:
         self.name = self.__name__ = name  # `StateGraph.add_sequence` takes the latter
         self._journey = journey
 
@@ -167,9 +160,7 @@ class MemoryNode(Runnable[Any, dict[str, Any]]):
 
     def _done(self, state: Any, config: RunnableConfig) -> Flow[dict[str, Any]]:  # noqa: ANN401 - any state
         found = self._journey(state, config)
-        done = found if isinstance(found, Done) else (yield from found)
-        yield Streams(config).telling(done.notices)
-        return done.update
+        return found if isinstance(found, dict) else (yield from found)
 
 
 def _write(notice: dict[str, Any]) -> bool:

@@ -138,17 +138,13 @@ def plan_in(state: object, node: str | None) -> dict[str, Any]:
     return plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembled:
-    """The context of a call, and its notices."""
+def assembled(
+    found: Found, call: ModelCall, handover: Handover, *, take: bool = False
+) -> Flow[tuple[Context, BranchRecord, Sequence[dict[str, Any]]]]:
+    """The context of a call for what the state holds now, with the list's record and notices.
 
-    context: Context
-    record: BranchRecord
-    notices: Sequence[dict[str, Any]] = ()
-
-
-def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool = False) -> Flow[Assembled]:
-    """The context of a call for what the state holds now. If the model is to `take` it, the next one is made again."""
+    If the model is to `take` it, the next one is made again.
+    """
     session = found.session
     session.core.scope = call.asked.get("scope")
     session.core.check_owner()
@@ -156,12 +152,11 @@ def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool =
     key = (session.session_id, session.track, call.fingerprint, json.dumps(record.to_json()))
     known = handover.contexts.take(key) if take else handover.contexts.get(key)
     if known is not None:
-        return Assembled(context=known, record=record)
+        return known, record, ()
     context = yield from each_step(_made(found, record, call), session.core.runtime.store.database.snapshot)
     if not take:
         handover.contexts.put(key, context)
-    notices = handover.notices.of(context.guard, session_id=session.session_id, track=session.track)
-    return Assembled(context=context, record=record, notices=notices)
+    return context, record, handover.notices.of(context.guard, session_id=session.session_id, track=session.track)
 
 
 def _made(found: Found, record: BranchRecord, call: ModelCall) -> Flow[Context]:
@@ -192,8 +187,8 @@ def input_of_model(
         )
         raise InvalidInputError(msg)
     call = call_of({**(planned.asked if planned is not None else {}), **asked})
-    made = yield from assembled(found_in(memory, Wiring(**wires), state, config), call, handover, take=True)
-    return list(made.context.messages)
+    context, _, _ = yield from assembled(found_in(memory, Wiring(**wires), state, config), call, handover, take=True)
+    return list(context.messages)
 
 
 class ContextChoices(TypedDict, total=False):

@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
+from langchain_tiered_memory.context.pieces import MARK
 from langchain_tiered_memory.driver import Flow, arun, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view, set_up
@@ -26,7 +27,6 @@ from langchain_tiered_memory.integrations.legacy.turns import (
     can_be_said,
     chosen_key,
     identity,
-    part_of,
     said_or_told,
     their_own,
     usual_keys,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _MOST_OPEN = 100
 """How many open turns are kept, because failed runs never close theirs."""
-_NOT_SAID = frozenset({"stop"})
+_NOT_SAID = ("stop",)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -56,7 +56,6 @@ class Turn:
     key: tuple[str, ...]
     """The user's words. Several parallel runs may have the same."""
     spoken: list[BaseMessage]
-    query: str | None
     settled: frozenset[str] = frozenset()
     """Ids that were made here: no client has them, so parallel runs that share the turn write its words once."""
     is_written: bool = False
@@ -73,13 +72,13 @@ class OpenTurns:
         self._turns: list[Turn] = []
         self._newest: Turn | None = None
 
-    def opened(self, key: tuple[str, ...], spoken: Sequence[BaseMessage], query: str | None) -> Turn:
+    def opened(self, key: tuple[str, ...], spoken: Sequence[BaseMessage]) -> Turn:
         """A turn. If the last opened one has the same words, it is that one: the chain asks again or is retried."""
         with self._lock:
             if self._newest is None or self._newest.key != key:
                 named = with_ids(spoken)
                 settled = frozenset(str(one.id) for one, given in zip(named, spoken, strict=True) if not given.id)
-                self._newest = Turn(key=key, spoken=named, query=query, settled=settled)
+                self._newest = Turn(key=key, spoken=named, settled=settled)
                 self._turns = [*self._turns, self._newest][-_MOST_OPEN:]
             return self._newest
 
@@ -117,16 +116,10 @@ class ConversationTieredMemory(BaseMemory):
 
     memory_key: Name = "history"
     """The prompt variable for the conversation so far."""
-    summary_key: Name | None = None
-    """A separate variable for summaries and facts of older messages. By default, they are in `memory_key`."""
-    recalled_key: Name | None = None
-    """A separate variable for quotes that answer the input. By default, they are in `memory_key`."""
     input_key: Name | None = None
     """The input's key of the user's words. By default, the only possible one."""
     output_key: Name | None = None
     """The output's key of the answer. By default, the only possible one."""
-    query_key: Name | None = None
-    """The input's key of the question to recall for, if that is not the user's words."""
     return_messages: bool = False
     """Whether `memory_key` is a list of messages, for the placeholder of a chat prompt. Otherwise it is a text."""
     human_prefix: str = "Human"
@@ -165,17 +158,16 @@ class ConversationTieredMemory(BaseMemory):
 
     @model_validator(mode="after")
     def _keys_apart(self) -> Self:
-        keys = self.memory_variables
-        if len(set(keys)) < len(keys) or self.input_key in keys:
-            msg = f"memory_key, summary_key, recalled_key and input_key must differ: {[*keys, self.input_key]}"
+        if self.input_key == self.memory_key:
+            msg = f"memory_key and input_key must differ: both are {self.input_key!r}"
             raise ValueError(msg)
         self.memory.session(self.session_id, user=self.user, track=self.track)
         return self
 
     @property
     def memory_variables(self) -> list[str]:
-        """The prompt variables that it fills."""
-        return [key for key in (self.memory_key, self.summary_key, self.recalled_key) if key is not None]
+        """The prompt variable that it fills."""
+        return [self.memory_key]
 
     def load_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Return the variables for a prompt. The input is written first, and is not part of them.
@@ -243,8 +235,10 @@ class ConversationTieredMemory(BaseMemory):
         if turn.variables is None:
             if self.save_input_first and turn.spoken:
                 turn.spoken, turn.is_written = core.add_turn(turn.spoken, settled=turn.settled), True
+            # What was written asks for itself: it is the last user message in the session.
+            query = None if turn.is_written else asked_in(turn.spoken)
             context = yield from core.context(
-                turn.query, max_tokens=self.max_tokens, view=self.view, system=self.system, model=self.model
+                query, max_tokens=self.max_tokens, view=self.view, system=self.system, model=self.model
             )
             turn.variables = self._variables(context, turn)
         return dict(turn.variables)
@@ -277,16 +271,10 @@ class ConversationTieredMemory(BaseMemory):
     def _turn_of(self, inputs: Mapping[str, Any]) -> Turn:
         """The turn that these inputs open, or the open one if the chain asks again or is retried."""
         spoken = self._spoken(inputs)
-        query: str | None = asked_in(spoken) if self.query_key is None else str(inputs.get(self.query_key, ""))
-        if not spoken:
-            return Turn(key=(), spoken=[], query=query)
-        if self.save_input_first and self.query_key is None:
-            query = None  # the last user message in the session asks
-        return self._turns.opened(identity(spoken), spoken, query)
+        return self._turns.opened(identity(spoken), spoken) if spoken else Turn(key=(), spoken=[])
 
     def _spoken(self, inputs: Mapping[str, Any]) -> list[BaseMessage]:
-        known = self.memory_variables
-        given = {key: value for key, value in inputs.items() if key not in known and key not in _NOT_SAID}
+        given = {key: value for key, value in inputs.items() if key not in (self.memory_key, *_NOT_SAID)}
         if self.input_key is None:
             given = {key: value for key, value in given.items() if value is not None}
             if not (usual_keys("input", given) or any(can_be_said(value) for value in given.values())):
@@ -295,21 +283,12 @@ class ConversationTieredMemory(BaseMemory):
         return [] if value is None else their_own(said_or_told(value))
 
     def _variables(self, context: Context, turn: Turn) -> dict[str, Any]:
-        """The content of a context by prompt variable, without the input, which the prompt already has."""
+        """The content of a context, without the input, which the prompt already has."""
         ids = {one.id for one in turn.spoken}
-        apart = {"history": self.summary_key, "facts": self.summary_key, "recall": self.recalled_key}
-        texts: dict[str, list[str]] = {key: [] for key in apart.values() if key is not None}
-        rest: list[BaseMessage] = []
-        for message in context.messages[1 if self.system else 0 :]:
-            key = apart.get(part_of(message) or "")
-            if key is not None:
-                texts[key].append(str(message.text))
-            elif message.id is None or message.id not in ids:
-                rest.append(message)
-        history = rest if self.return_messages else "\n".join(self._line(one) for one in rest)
-        return {self.memory_key: history} | {key: "\n\n".join(found) for key, found in texts.items()}
+        shown = [one for one in context.messages[1 if self.system else 0 :] if one.id is None or one.id not in ids]
+        return {self.memory_key: shown if self.return_messages else "\n".join(self._line(one) for one in shown)}
 
     def _line(self, message: BaseMessage) -> str:
-        if part_of(message) is not None:
+        if MARK in message.additional_kwargs:
             return str(message.text)
         return get_buffer_string([message], human_prefix=self.human_prefix, ai_prefix=self.ai_prefix)

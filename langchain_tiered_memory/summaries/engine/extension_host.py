@@ -283,7 +283,7 @@ class Extensions:
 
     def rejection(self, job: CondenseJob, text: str) -> tuple[FailureReason, str] | None:
         """Why the first validator that says no does not take `text`."""
-        for validator in self.validators if self._settings.validation.enabled else ():
+        for validator in self.validators:
             reason = FailureReason.VALIDATOR_REJECTED
             if isinstance(validator, BuiltInValidator):
                 reason, verdict = validator.reason, validator.validate(job, text)
@@ -295,7 +295,7 @@ class Extensions:
 
     def own_rejection(self, plugin: CondensationPlugin, job: CondenseJob, text: str) -> str | None:
         """Why a plugin does not take its own text, where it has a say in that."""
-        if not self._settings.validation.enabled or not isinstance(plugin, ValidatingPlugin):
+        if not isinstance(plugin, ValidatingPlugin):
             return None
         verdict = self._verdict("plugin", plugin, job, text)
         return None if verdict.valid else _why(verdict)

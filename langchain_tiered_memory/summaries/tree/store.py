@@ -38,7 +38,7 @@ from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import drop_passages
 from langchain_tiered_memory.transcript.outbox import write_down
-from langchain_tiered_memory.types.drafts import Judged, SummaryPlan, Written, counter_mark, digest_of_summary
+from langchain_tiered_memory.types.drafts import SummaryPlan, Written, counter_mark, digest_of_summary
 from langchain_tiered_memory.types.records import FINISHED, ROOT, SessionRef, Spent, Summary, SummaryState, Verdict
 
 if TYPE_CHECKING:
@@ -300,20 +300,29 @@ class Tree(TreeReads):
             connection.execute(update(summaries).where(mine).values(**became, **took, **_GIVEN_BACK))
 
     def judge(
-        self, ref: SessionRef, summary_id: str, verdict: Judged, *, now: float, owner: str | None, lease_seconds: float
+        self,
+        ref: SessionRef,
+        summary_id: str,
+        verdict: Verdict,
+        *,
+        note: str | None,
+        by_model: bool,
+        now: float,
+        owner: str | None,
+        lease_seconds: float,
     ) -> Summary | None:
         """Write down what a person calls a finished summary; one that is wrong or incomplete is to be made again.
 
-        With an `owner` it is leased to them, whoever had it: they have its next text. `None` where it is not there, or
-        not finished.
+        `by_model` says whether a model is there to rewrite what rules wrote. With an `owner` it is leased to them,
+        whoever had it: they have its next text. `None` where it is not there, or not finished.
         """
         values: dict[str, Any] = {
-            "verdict": verdict.verdict,
-            "verdict_note": storable(verdict.note) if verdict.note is not None else None,
+            "verdict": verdict,
+            "verdict_note": storable(note) if note is not None else None,
             "verdict_writer": summaries.c.model,
         }
-        if verdict.verdict in REFUSED:
-            wanted = or_(summaries.c.wanted, literal(verdict.by_model))
+        if verdict in REFUSED:
+            wanted = or_(summaries.c.wanted, literal(by_model))
             values |= derived_rows.outdated(now) | {"wanted": and_(_BY_RULES, wanted)}
         if owner is not None:
             values |= _leased(owner, now + lease_seconds)
@@ -321,7 +330,7 @@ class Tree(TreeReads):
         with self.database.write() as connection:
             lock_session(connection, ref.key)
             connection.execute(update(summaries).where(mine).values(values))
-            if verdict.verdict in REFUSED and _is_shown(connection, ref.key, summary_id):
+            if verdict in REFUSED and _is_shown(connection, ref.key, summary_id):
                 advance_epoch(connection, ref.key)  # it is marked as out of date
             row = connection.execute(select(summaries).where(mine)).mappings().one_or_none()
             return derived_rows.summary(row) if row is not None else None

@@ -115,7 +115,7 @@ class CondenseJob:
         Messages in which rules find nothing particular may be told in a line, as the prompt asks. A name in a message
         beside them (which says what "the game" is called) counts as known.
         """
-        if not settings.enabled or "soundness" not in settings.rules:
+        if "soundness" not in settings.rules:
             return None
         texts = [source.text for source in self.sources]
         beside = folded("\n".join(source.text for source in self.beside))

@@ -174,8 +174,7 @@ class Finish:
         return replace(written, text=text, tokens=self.count_text(text))
 
     def _judges_size(self) -> bool:
-        own = (one.name for one in self.extensions.validators if isinstance(one, BuiltInValidator))
-        return self.settings.validation.enabled and "size" in own
+        return any(isinstance(one, BuiltInValidator) and one.name == "size" for one in self.extensions.validators)
 
     def _rejection(self, job: CondenseJob, summary: Condensed) -> tuple[FailureReason, str] | None:
         if not _says_something(summary.text):

@@ -90,7 +90,6 @@ def test_a_view_waits_for_summaries_that_nobody_else_makes_and_a_preview_never(
     ("condensation", "tree", "slides"),
     [
         ({}, {}, False),
-        ({"automatic": False}, {}, True),
         ({}, {"enabled": False}, True),
         ({"strategies": {"primary": "truncation"}}, {}, True),
     ],

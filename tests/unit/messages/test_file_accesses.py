@@ -251,8 +251,8 @@ def test_people_may_add_tools_and_arguments_of_their_own() -> None:
     assert touched(calling("read_file", path="a.py"), settings) == []
 
 
-def test_nothing_is_looked_for_when_switched_off() -> None:
-    assert touched(calling("read_file", path="a.py"), FileSettings(enabled=False)) == []
+def test_nothing_is_looked_for_without_a_tool() -> None:
+    assert touched(calling("read_file", path="a.py"), FileSettings(tools={})) == []
 
 
 def test_what_people_say_touches_nothing() -> None:

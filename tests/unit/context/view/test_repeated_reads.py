@@ -96,7 +96,7 @@ def test_errors_pins_and_files_that_nobody_asks_about_stay_whole() -> None:
     steps = (read(), read())
     assert pointed(spoken(steps, status="error")) == {}
     assert pointed(spoken(steps), pinned="1") == {}
-    assert pointed(spoken(steps), enabled=False) == {}
+    assert pointed(spoken(steps), tools={}) == {}
 
 
 def test_what_is_shown_in_part_is_pointed_to_by_nothing() -> None:

@@ -236,7 +236,7 @@ def test_a_summary_of_another_part_is_not_taken() -> None:
         asked.append(Part(job=job(sources=sources, target_tokens=30, participants=())))
     told = [f"<summary {n}>\n- {text}\n</summary>" for n, text in zip((2, 1, 3), _SUBJECTS, strict=True)]
     model = ScriptedModel(answers=["\n".join(told)])
-    one = condenser(model, validation=ValidationSettings(enabled=False))
+    one = condenser(model, validation=ValidationSettings(rules=()))
     answers = run(one.condense_together(asked, standing=requested(model, messages=messages, tokens=1100)))
     assert behind(model) == [True]
     assert [bool(answer.text) for answer in answers] == [False, False, True]
