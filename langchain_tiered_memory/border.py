@@ -126,7 +126,10 @@ class _Border:
         try:
             bound = self._signature.bind(*args, **named)
         except TypeError as error:
-            said = f"{error}; it takes {self._told_arguments()}"
+            own = [one for name, one in self._signature.parameters.items() if name not in ("self", "cls")]
+            bare = [one.replace(annotation=one.empty) for one in own]
+            takes = self._signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
+            said = f"{error}; it takes {takes}"
         else:
             several = (one.name for one in self._signature.parameters.values() if one.kind == one.VAR_KEYWORD)
             changes = bound.arguments.get(next(several, ""), {})
@@ -138,11 +141,6 @@ class _Border:
         owner, _, name = self._verb.__qualname__.rpartition(".")
         msg = f"{owner if name == '__init__' else name}: {said}"
         raise self._error(msg)
-
-    def _told_arguments(self) -> str:
-        own = [one for name, one in self._signature.parameters.items() if name not in ("self", "cls")]
-        bare = [one.replace(annotation=one.empty) for one in own]
-        return str(self._signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
 def checked_fields(kind: type, values: Mapping[str, Any], error: type[TieredMemoryError]) -> dict[str, Any]:

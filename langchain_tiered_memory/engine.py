@@ -35,7 +35,7 @@ from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 from langchain_tiered_memory.types.files import ContextSize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from langchain_tiered_memory.models.chat_models import CalledModel
@@ -330,31 +330,14 @@ class SessionEngine:
         return ids
 
     def add_turn(
-        self,
-        messages: Sequence[BaseMessage],
-        *,
-        kind: str | None = None,
-        task: str | None = None,
-        settled: frozenset[str] = frozenset(),
-        renamed: Callable[[int], str] | None = None,
-        may_be_again: bool = True,
-        as_given: bool = True,
+        self, messages: Sequence[BaseMessage], *, settled: frozenset[str] = frozenset(), may_be_again: bool = True
     ) -> list[BaseMessage]:
-        """Write what a turn said, its answers as new messages; gives all under the ids that they got.
-
-        `kind` and `task` are as for `add`, `as_given` as for `remember`, all else as for `as_turn`.
-        """
+        """Write what a turn said, its answers as new messages, as `as_turn` says; gives all under the ids they got."""
         while messages:
             said, new_ids = as_turn(
-                self.runtime,
-                self.session_id,
-                self.track,
-                messages,
-                settled=settled,
-                renamed=renamed,
-                may_be_again=may_be_again,
+                self.runtime, self.session_id, self.track, messages, settled=settled, may_be_again=may_be_again
             )
-            if self.add(said, kind=kind, task=task, new_ids=new_ids, as_given=as_given)[0]:
+            if self.add(said, new_ids=new_ids)[0]:
                 return said
             # Somebody else wrote the same ids in between, such as another answer from the same cache.
         return []

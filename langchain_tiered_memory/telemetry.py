@@ -84,18 +84,12 @@ def _instrument(name: str) -> Any:  # noqa: ANN401 - as above
     return None if provider is None else _instrument_of(provider, name)
 
 
-def add(name: str, amount: int, attributes: Mapping[str, Any] | None = None) -> None:
-    """Add to a counter."""
-    counter = _instrument(name)
-    if counter is not None:
-        counter.add(amount, dict(attributes or {}))
-
-
-def record(name: str, value: float, attributes: Mapping[str, Any] | None = None) -> None:
-    """Note a value in a histogram."""
-    histogram = _instrument(name)
-    if histogram is not None:
-        histogram.record(value, dict(attributes or {}))
+def record(name: str, amount: float, attributes: Mapping[str, Any] | None = None) -> None:
+    """Add to a counter, or note a value in a histogram."""
+    instrument = _instrument(name)
+    if instrument is not None:
+        note = instrument.add if _INSTRUMENTS[name][0] == "counter" else instrument.record
+        note(amount, dict(attributes or {}))
 
 
 def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:

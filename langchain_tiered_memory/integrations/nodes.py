@@ -42,7 +42,7 @@ from langchain_tiered_memory.integrations.graph.node_cache import (
     model_input,
     plan_of,
 )
-from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in, write_turn
+from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in
 from langchain_tiered_memory.integrations.state import branch_in, part_of, update_with
 from langchain_tiered_memory.types.arguments import Count, Name, Scope, Seconds, Tool  # noqa: TC001
 
@@ -63,8 +63,6 @@ def remember_node(
     memory: MemorySource,
     *,
     messages_key: Name = "messages",
-    input_key: Name | None = None,
-    output_key: Name | None = None,
     kind: Name | None = None,
     task: Name | None = None,
     track: Name | None = None,
@@ -78,8 +76,6 @@ def remember_node(
         messages_key: The key of the state's list of messages. The list decides what is on its branch: messages that
             were deleted from it or are on another fork stay in the transcript, but this branch's contexts do not show
             them.
-        input_key: In a state without such a list, the key of the user's message or text.
-        output_key: The same for the answer. Use two nodes, one before and one after the model.
         kind: The kind of the new messages, such as `acceptance_criteria`.
         task: The task that they belong to.
         track: The track of these messages. By default `main`, and a separate one for each sub-graph. A sub-graph that
@@ -87,14 +83,10 @@ def remember_node(
         user_key: The key of the config's `configurable` that names the user.
         name: The node's name, if `add_node` gets none.
     """
-    keys = [(key, is_users) for key, is_users in ((input_key, True), (output_key, False)) if key is not None]
-    wiring = Wiring(messages_key=None if keys else messages_key, track=track, user_key=user_key)
+    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 
     def journey(state: Any, config: RunnableConfig) -> dict[str, Any]:  # noqa: ANN401 - any state
         found = found_in(memory, wiring, state, config)
-        if keys:
-            written = write_turn(found.session, state, config, keys, kind=kind, task=task)
-            return update_with(remembered=written)
         found.session.core.check_owner()
         return update_with(messages_key, found.remembered(kind=kind, task=task))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict
 
 from langchain_tiered_memory.integrations.checks import Memory, set_up
 from langchain_tiered_memory.text.fencing import neutralised, plain_label, plain_name
@@ -15,8 +15,6 @@ from langchain_tiered_memory.types.arguments import Amount, Count, Name, Session
 from langchain_tiered_memory.types.records import Hit, utc
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 
     from langchain_tiered_memory.session import Session
@@ -61,11 +59,6 @@ class TieredMemoryRetriever(BaseRetriever):
         def __init__(self, **choices: object) -> None:
             """Refuse a value that is not a memory, with our own error text."""
             set_up(self, choices, super().__init__)
-
-    @model_validator(mode="after")
-    def _names_are_good(self) -> Self:
-        self.memory.session(self.session_id, user=self.user)
-        return self
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None

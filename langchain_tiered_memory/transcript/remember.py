@@ -24,7 +24,7 @@ from langchain_tiered_memory.transcript.outbox import write_if_possible
 from langchain_tiered_memory.types.records import EARLIEST, LATEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -168,14 +168,12 @@ def asked_anew(
     ref: SessionRef | None,
     track: str,
     messages: Sequence[BaseMessage],
-    *,
-    own: frozenset[str] = frozenset(),
 ) -> list[BaseMessage]:
     """The list, in which messages of its current turn are new if something else was said since they were stored.
 
     A client asks a question again or edits it, or numbers its messages from one in each request. Under the old id, the
     new words would take the place of the old ones, before their answer, and the model would not be asked. The same
-    list gives the same new id again while its turn goes on. `own` are other ids that its messages may have got.
+    list gives the same new id again while its turn goes on.
     """
     turn = takewhile(lambda one: role_of(one) == "user", messages[just_said(messages) :])
     names = [str(one.id) for one in turn]
@@ -186,7 +184,7 @@ def asked_anew(
     if not there:
         return list(messages)
     newest = transcript.entries(ref, track=track, newest_first=True, limit=2 * len(messages) + 1)
-    ids, again = own.union(str(one.id) for one in messages), tuple(f"{one}{_AGAIN}" for one in there)
+    ids, again = {str(one.id) for one in messages}, tuple(f"{one}{_AGAIN}" for one in there)
     since = next((one for one in newest if one.id not in ids and not one.id.startswith(again)), None)
     if since is None:
         return list(messages)
@@ -226,16 +224,14 @@ def as_turn(
     track: str,
     messages: Sequence[BaseMessage],
     *,
-    renamed: Callable[[int], str] | None = None,
     settled: frozenset[str] = frozenset(),
     may_be_again: bool = True,
 ) -> tuple[list[BaseMessage], frozenset[str]]:
     """The messages of a turn, with answers under ids that the track does not have yet, but for those written again.
 
     Its questions are as `asked_anew` gives them, unless the turn is `settled`: those are the ids that it has given its
-    messages before. Gives with them the ids that the track must not have yet. `renamed` gives the id of the answer at a
-    place, where its own is taken; else it is a random one. A beginning that the track ends with, the same ids and
-    words, is a write tried once more where it `may_be_again`.
+    messages before. Gives with them the ids that the track must not have yet. A beginning that the track ends with, the
+    same ids and words, is a write tried once more where it `may_be_again`.
     """
     transcript = runtime.store.transcript
     ref = transcript.find(session_id)
@@ -245,8 +241,7 @@ def as_turn(
         found = transcript.by_id(ref, [str(one.id) for one in messages], track=track)
         known = {entry.id for entry in found}
         if known and not settled:
-            own = frozenset(map(renamed, range(len(messages)))) if renamed is not None else frozenset[str]()
-            messages = asked_anew(runtime, ref, track, messages, own=own)
+            messages = asked_anew(runtime, ref, track, messages)
         if known and may_be_again:
             newest = transcript.entries(ref, track=track, newest_first=True, limit=len(messages))
             redact = runtime.settings.redact
@@ -258,9 +253,6 @@ def as_turn(
     for place, message in enumerate(messages):
         message_id, kept = str(message.id), message
         is_new = place >= again and message_id not in settled and role_of(message) == "assistant"
-        if is_new and message_id in known and renamed is not None:
-            named.append(message.model_copy(update={"id": renamed(place)}))
-            continue
         if is_new and message_id in known:
             message_id = f"{message_id}-{uuid.uuid4().hex[:_NEW_ID_CHARS]}"
             kept = message.model_copy(update={"id": message_id})

@@ -8,15 +8,9 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias
 
 from langchain_tiered_memory.display.shown import Listing, Shown
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-
-Sum = TypeVar("Sum", bound="DataclassInstance")
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool", "other"]
 """Who speaks: LangChain's message types reduced to the five that matter to a provider."""
@@ -226,12 +220,6 @@ class Facts(Listing[Fact], sheet="records.facts"):
     __slots__ = ()
 
 
-def added(one: Sum, other: Sum) -> Sum:
-    """A record in which each field is the sum of the two."""
-    names = [field.name for field in fields(one)]
-    return type(one)(**{name: getattr(one, name) + getattr(other, name) for name in names})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
     """What model calls consumed."""
@@ -245,7 +233,7 @@ class Spent:
 
     def __add__(self, other: Spent) -> Spent:
         """The sum of both."""
-        return added(self, other)
+        return Spent(**{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

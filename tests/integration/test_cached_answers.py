@@ -16,13 +16,11 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableWithMessageHistory
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from typing_extensions import TypedDict
 
 from langchain_tiered_memory.integrations.legacy.chat_history import TieredChatMessageHistory
 from langchain_tiered_memory.integrations.legacy.classic import ConversationTieredMemory
 from langchain_tiered_memory.integrations.legacy.runnable_history import with_tiered_history
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
-from langchain_tiered_memory.integrations.nodes import remember_node
 from langchain_tiered_memory.integrations.state import TieredState
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.call_styles import CALL_STYLES, CallStyle
@@ -220,57 +218,3 @@ async def test_a_sub_agent_that_is_handed_the_newest_message_alone_keeps_each_an
             state = await runner.invoke(graph, {"messages": [HumanMessage(f"question {number}")]}, thread())
         check(memory, "t")
         assert len(state["messages"]) == 2 * TURNS
-
-
-@pytest.mark.parametrize("call_style", CALL_STYLES)
-async def test_a_graph_without_a_list_of_messages_keeps_each_answer_and_a_step_tried_again_once(
-    call_style: CallStyle,
-) -> None:
-    from langgraph.types import RetryPolicy  # noqa: PLC0415 - of this test alone
-
-    class Said(TieredState):
-        question: str
-        answer: Any
-
-    class Flaky(TypedDict, total=False):
-        failed: bool
-
-    runner, broken = Runner(call_style), Flaky()
-    with open_memory() as memory:
-        keep = remember_node(memory, input_key="question", output_key="answer")
-
-        async def akeep(state: Any, config: Any) -> Any:
-            update = await keep.ainvoke(state, config)
-            if not broken.pop("failed", False):
-                broken["failed"] = True
-                raise ConnectionError
-            return update
-
-        def keep_once(state: Any, config: Any) -> Any:
-            update = keep.invoke(state, config)
-            if not broken.pop("failed", False):
-                broken["failed"] = True
-                raise ConnectionError
-            return update
-
-        model = ScriptedModel(answers=same_answer)
-        builder = StateGraph(Said)
-        builder.add_node(
-            "answer",
-            RunnableLambda(
-                lambda state: {"answer": model.invoke(state["question"])},
-                lambda state: _aanswer(model, state),
-            ),
-        )
-        retry = RetryPolicy(max_attempts=2, initial_interval=0.01)
-        builder.add_node("keep", RunnableLambda(keep_once, akeep), retry_policy=retry)
-        builder.add_edge(START, "answer")
-        builder.add_edge("answer", "keep")
-        graph = builder.compile(checkpointer=InMemorySaver())
-        for _ in range(TURNS):
-            await runner.invoke(graph, {"question": "hi"}, thread())
-        check(memory, "t")
-
-
-async def _aanswer(model: ScriptedModel, state: Any) -> dict[str, Any]:
-    return {"answer": await model.ainvoke(state["question"])}

@@ -144,43 +144,6 @@ def test_without_a_checkpointer_the_transcript_alone_is_the_history() -> None:
         assert [one.id for one in model.prompts[-1]][1:] == ["q0", "a0", "q1", "a1", "q2"]
 
 
-def test_texts_at_other_keys_are_a_turn_said_once_however_often_the_step_runs() -> None:
-    from typing_extensions import TypedDict  # noqa: PLC0415 - as users write a state
-
-    class State(TieredState, TypedDict, total=False):
-        question: str
-        answer: str
-
-    with open_memory() as memory:
-
-        def reply(state: Any, config: RunnableConfig) -> dict[str, Any]:
-            shown = model_input(memory, state, config, messages_key=None)
-            return {"answer": f"{len(shown)} messages"}
-
-        builder = StateGraph(State)
-        builder.add_node("hear", remember_node(memory, input_key="question"))
-        builder.add_node("reply", reply)
-        builder.add_node("keep", remember_node(memory, output_key="answer"))
-        builder.add_edge(START, "hear")
-        builder.add_edge("hear", "reply")
-        builder.add_edge("reply", "keep")
-        graph = builder.compile(checkpointer=InMemorySaver())
-        graph.invoke({"question": "Where is the crane?"}, thread())
-        result = graph.invoke({"question": "Where is the crane?"}, thread())
-        assert result["answer"] == "3 messages"
-        assert [one.type for one in memory.session("t").messages()] == ["human", "ai", "human", "ai"]
-        for text in ("Where?", "Where?", "And now?"):  # of a client that numbers its messages from one
-            graph.invoke({"question": HumanMessage(text, id="1")}, thread("numbered"))
-        asked = [one.text for one in memory.session("numbered").messages() if one.type == "human"]
-        assert asked == ["Where?", "Where?", "And now?"]
-        for number, question in enumerate(["Where?", HumanMessage("Where?", id="1"), HumanMessage("When?", id="1")], 1):
-            step = thread("other") | {"metadata": {"langgraph_checkpoint_ns": f"hear:{number}"}}
-            for _ in range(2):  # as after a failure in the same step
-                both = {"question": question, "answer": AIMessage("There.", id="a1")}
-                remember_node(memory, input_key="question", output_key="answer").invoke(both, step)
-            assert len(memory.session("other").messages()) == 2 * number
-
-
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 async def test_the_guard_says_the_zone_in_figures_and_ties_its_checkpoint_to_langgraphs(call_style: CallStyle) -> None:
     runner, model = Runner(call_style), answering()
@@ -287,7 +250,7 @@ def test_parts_of_the_state_that_nodes_wrote_side_by_side_are_put_together() -> 
 
 def test_a_list_that_holds_no_messages_gets_a_sentence() -> None:
     with open_memory() as memory:
-        with pytest.raises(InvalidInputError, match="input_key"):
+        with pytest.raises(InvalidInputError, match="messages_key"):
             remember_node(memory, messages_key="question").invoke({"question": "hello"}, thread())
         with pytest.raises(SettingsError, match="keep_messages"):
             evict_node(memory, keep_messages=0)

@@ -190,7 +190,7 @@ def test_without_a_provider_nothing_is_made() -> None:
     with telemetry.operation("search_memory", {}) as note:
         note({"a": 1})
         assert trace.get_current_span() is trace.INVALID_SPAN
-    telemetry.add(telemetry.FILE_MOVES, 1)
+    telemetry.record(telemetry.FILE_MOVES, 1)
 
 
 def test_without_opentelemetry_a_memory_works_and_imports_none_of_it() -> None:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.integrations.agent.called_models import CalledModels
     from langchain_tiered_memory.integrations.agent.model_call import Prepared
     from langchain_tiered_memory.integrations.agent.request import Asked
-    from langchain_tiered_memory.session import Session
     from langchain_tiered_memory.types.contexts import Context
 
 
@@ -78,7 +77,9 @@ def outgoing_of(prepared: Prepared) -> Outgoing:
         shown = make_valid(shown, complete=True).messages
     provider = _hinted_provider(request) if choices.cache_hints else None
     if provider == "openai":
-        settings = {**(request.model_settings or {}), "prompt_cache_key": _cache_key(prepared.session)}
+        named = f"{prepared.session.session_id}\x1f{prepared.session.track}".encode("utf-8", "surrogatepass")
+        key = hashlib.sha256(named).hexdigest()[:_KEY_CHARS]
+        settings = {**(request.model_settings or {}), "prompt_cache_key": key}
         request = request.override(model_settings=settings)
     elif provider == "anthropic":
         shown = _with_breakpoints(shown, prepared.context)
@@ -88,11 +89,6 @@ def outgoing_of(prepared: Prepared) -> Outgoing:
         request = request.override(tools=_with_tool_breakpoint(request.tools))
     said = cast("list[AnyMessage]", shown if system is None else shown[1:])
     return Outgoing(request=request.override(messages=said, system_message=system), all=shown)
-
-
-def _cache_key(session: Session) -> str:
-    named = f"{session.session_id}\x1f{session.track}".encode("utf-8", "surrogatepass")
-    return hashlib.sha256(named).hexdigest()[:_KEY_CHARS]
 
 
 def _with_breakpoints(shown: list[BaseMessage], context: Context) -> list[BaseMessage]:

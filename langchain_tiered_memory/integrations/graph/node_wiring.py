@@ -5,13 +5,11 @@ A list that was never stored gets its first record here, which relates it to wha
 
 from __future__ import annotations
 
-import hashlib
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
@@ -38,7 +36,6 @@ from langchain_tiered_memory.integrations.state import (
     part_of,
 )
 from langchain_tiered_memory.memory import TieredMemory
-from langchain_tiered_memory.messages.codec import coerce
 from langchain_tiered_memory.messages.groups import just_said
 from langchain_tiered_memory.transcript.remember import asked_anew, asked_behind, said_beside
 
@@ -202,35 +199,6 @@ def _renamed(messages: list[BaseMessage], ids: Mapping[str, str]) -> list[BaseMe
     return [one.model_copy(update={"id": ids[str(one.id)]}) if one.id in ids else one for one in messages]
 
 
-def write_turn(
-    session: Session,
-    state: object,
-    config: RunnableConfig,
-    keys: Sequence[tuple[str, bool]],
-    *,
-    kind: str | None,
-    task: str | None,
-) -> int:
-    """Write the texts, messages or lists at these keys of a state. Each key comes with whether it is the user's.
-
-    A message without an id gets one from the run's step, so that a retried step stores it once. An answer is new at
-    each step, although a cached one carries the id of its first use. Returns how many messages there are.
-    """
-    step = str((config.get("metadata") or {}).get("langgraph_checkpoint_ns") or "") or uuid.uuid4().hex
-    found: list[BaseMessage] = []
-    step_ids: list[str] = []
-    for key, is_users in keys:
-        value = part_of(state, key)
-        for number, one in enumerate(value if isinstance(value, list | tuple) else [value] if value else []):
-            message = (HumanMessage(one) if is_users else AIMessage(one)) if isinstance(one, str) else coerce(one)
-            said = hashlib.blake2b(f"{step}\0{key}\0{number}".encode(), digest_size=12).hexdigest()
-            step_ids.append(f"turn-{said}")
-            found.append(message if message.id else message.model_copy(update={"id": step_ids[-1]}))
-    session.core.check_owner()
-    session.core.add_turn(found, kind=kind, task=task, renamed=step_ids.__getitem__, as_given=False)
-    return len(found)
-
-
 def _messages(state: object, key: str) -> list[BaseMessage]:
     value = part_of(state, key)
     if value is None:
@@ -238,7 +206,7 @@ def _messages(state: object, key: str) -> list[BaseMessage]:
     if isinstance(value, BaseMessage | str) or not isinstance(value, Sequence):
         msg = (
             f"the state's {key!r} holds a {type(value).__name__}, not a list of messages: name the list with "
-            "messages_key, or pass input_key and output_key for single texts"
+            "messages_key, or write single texts with memory.session(...).add_messages"
         )
         raise InvalidInputError(msg)
     return named(value)

@@ -113,6 +113,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             return []
         return self._noted(await arun(self._reading()))
 
+    @checked()
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store messages. They are on disk when it returns. Texts of this package, and what a run saw, stay out.
 
@@ -125,8 +126,8 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             InvalidInputError: if a message cannot be used. None was written.
             StorageError: if the database cannot store them. None was written.
         """
-        try:
-            self._new_written(messages)
+        try:  # a run passes on its turn once, so its write is never a repeated one
+            self.session.core.add_turn(with_ids(self._new_among(messages)), may_be_again=not self._in_a_run())
         except TieredMemoryError as error:
             self._report_unwritten(error)
             raise
@@ -145,12 +146,6 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             return [one for one in self.session.messages() if one.id not in off]
         context = yield from self.session.core.context(self._query, **self._asked, off=frozenset(off.values()) or None)
         return context.messages[1 if self._asked["system"] else 0 :]
-
-    @checked()
-    def _new_written(self, messages: Sequence[BaseMessage]) -> None:
-        """Write what is new. A run passes on its turn once, so its write is never a repeated one."""
-        new = with_ids(self._new_among(messages))
-        self.session.core.add_turn(new, may_be_again=not self._in_a_run())
 
     def _noted(self, found: list[BaseMessage]) -> list[BaseMessage]:
         if self._in_a_run():

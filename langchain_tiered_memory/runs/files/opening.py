@@ -162,7 +162,7 @@ def tell_moves(runtime: Runtime, ref: SessionRef, moves: Sequence[TierMove], *, 
     for move in moves:
         name = EventName.FILE_PROMOTED if move.is_promotion else EventName.FILE_DEMOTED
         way = {"from": move.before or "new", "to": move.after or "gone", "reason": move.reason}
-        telemetry.add(telemetry.FILE_MOVES, 1, {f"tiered_memory.file.{key}": value for key, value in way.items()})
+        telemetry.record(telemetry.FILE_MOVES, 1, {f"tiered_memory.file.{key}": value for key, value in way.items()})
         runtime.report(
             name,
             f"{move.path}: {move.before or 'not kept'} to {move.after or 'not kept'} ({move.reason})",

@@ -154,8 +154,8 @@ class ModelCalls:
             trace.outputs |= {"text": answer.text, "input_tokens": read, "output_tokens": written, "model": self.name}
             note({"tiered_memory.condense.input_tokens": read, "tiered_memory.condense.output_tokens": written})
             model = {"gen_ai.request.model": self.name}
-            telemetry.add(telemetry.CONDENSE_TOKENS, read, {**model, "gen_ai.token.type": "input"})
-            telemetry.add(telemetry.CONDENSE_TOKENS, written, {**model, "gen_ai.token.type": "output"})
+            telemetry.record(telemetry.CONDENSE_TOKENS, read, {**model, "gen_ai.token.type": "input"})
+            telemetry.record(telemetry.CONDENSE_TOKENS, written, {**model, "gen_ai.token.type": "output"})
         return answer
 
     def _asked(self, prompt: list[BaseMessage], job: CondenseJob, *, config: RunnableConfig) -> Flow[Answer]:
