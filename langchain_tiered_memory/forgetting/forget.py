@@ -219,7 +219,6 @@ def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tu
     let_go_of_words()
     runtime.view_cache.clear()
     runtime.last_requests.clear()
-    runtime.store.kept_files.cache.forget()
     runtime.counter.clear()
     vectors, remains, waits = _without_vectors(runtime)
     left: tuple[str, ...] = ()

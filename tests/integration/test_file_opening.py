@@ -229,7 +229,6 @@ def test_a_damaged_content_is_read_again_where_the_file_is_there(desk: Desk) -> 
     desk.open(path, pinned=True)
     with desk.runtime.store.database.write() as connection:
         connection.execute(text("UPDATE ltm_file_contents SET payload = :b"), {"b": b"other"})
-    desk.runtime.store.kept_files.cache.forget()  # another process has nothing in memory
     opened = desk.open(path)
     assert (opened.text, opened.file.pinned) == ("whole", True)
     assert "file_damaged" in desk.events()

@@ -1,4 +1,4 @@
-"""Hot files opened again: from memory, written down behind; the same in the end as written down at once."""
+"""Hot files opened again: read from the database, written down behind; the same in the end as written down at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.errors import StorageError
-from langchain_tiered_memory.runs.files.accesses import LONGEST_WAIT_SECONDS, HotCache, Waiting
+from langchain_tiered_memory.runs.files.accesses import LONGEST_WAIT_SECONDS, Waiting, WaitingAccesses
 from langchain_tiered_memory.types.records import SessionRef
 from tests.faults import Fault, faults_in
 from tests.file_builders import small_rules
@@ -79,7 +79,7 @@ def test_what_is_written_behind_ends_as_what_is_written_at_once(steps: list[tupl
         runs = behind.run("s", background=False), at_once.run("s", background=False)
         for step in steps:
             told = [stepped(run, clock, step) for run, clock in zip(runs, clocks, strict=True)]
-            at_once.core.runtime.store.kept_files.cache.forget()  # every access goes to the database
+            runs[1].files()  # writes down what waits
             assert told[0] == told[1]
         assert table(runs[0]) == table(runs[1])
         assert runs[0].report().counts == runs[1].report().counts
@@ -134,42 +134,17 @@ def test_accesses_that_could_not_be_written_are_written_later(tmp_path: Path) ->
         assert {one.path: one.accesses for one in run.files()} == {"a": 2}
 
 
-def test_forgetting_leaves_no_content_in_memory() -> None:
-    with opened(None, lambda: START) as memory:
-        run = memory.run("s", background=False)
-        run.keep("a", "text")
-        cache = memory.core.runtime.store.kept_files.cache
-        key = memory.core.runtime.store.transcript.find("s").key  # type: ignore[union-attr]
-        assert cache.content(key, "a", run.files()[0].checksum) == b"text"
-        checksum = run.files()[0].checksum
-        memory.session("s").forget()
-        assert cache.content(key, "a", checksum) is None
-
-
-def test_the_cache_is_bounded_and_gives_nothing_of_another_checksum() -> None:
-    cache = HotCache()
-    for number in range(200):
-        cache.keep(1, f"f{number}", "sum", b"x" * 1000)
-    assert sum(cache.content(1, f"f{number}", "sum") is not None for number in range(200)) == 64
-    assert cache.content(1, "f199", "other") is None
-    cache.keep(1, "large", "sum", b"x" * 16_000_001)
-    assert cache.content(1, "large", "sum") is None
-    cache.keep(1, "small", "sum", b"x")
-    for _ in range(3):  # in the place of itself
-        cache.keep(1, "half", "sum", b"x" * 8_000_000)
-    assert cache.content(1, "small", "sum") == b"x"
-
-
 def test_waiting_accesses_keep_their_order_and_their_number() -> None:
-    cache, ref = HotCache(), SessionRef(key=1, session_id="s", user=None, epoch=0)
+    waiting, ref = WaitingAccesses(), SessionRef(key=1, session_id="s", user=None, epoch=0)
     for at, path in enumerate("abab"):
-        cache.note(ref, path, at=float(at), moment=0.0)
-    taken = cache.take(1)
+        waiting.note(ref, path, at=float(at), moment=0.0)
+    taken = waiting.take(1)
     assert list(taken.items()) == [("a", Waiting(2, 2.0)), ("b", Waiting(2, 3.0))]
-    cache.note(ref, "a", at=9.0, moment=0.0)
-    cache.put_back(ref, taken, moment=0.0)
-    assert list(cache.take(1).items()) == [("b", Waiting(2, 3.0)), ("a", Waiting(3, 9.0))]
-    assert not cache.waits(1)
-    _, waits_long = cache.note(ref, "a", at=9.0, moment=0.0)
-    assert not waits_long
-    assert cache.waits_long(1, moment=LONGEST_WAIT_SECONDS)
+    waiting.note(ref, "a", at=9.0, moment=0.0)
+    waiting.put_back(ref, taken)
+    assert waiting.is_due(1, moment=0.0)
+    assert list(waiting.take(1).items()) == [("b", Waiting(2, 3.0)), ("a", Waiting(3, 9.0))]
+    assert not waiting.sessions()
+    assert waiting.note(ref, "a", at=9.0, moment=0.0) == 1
+    assert not waiting.is_due(1, moment=0.0)
+    assert waiting.is_due(1, moment=LONGEST_WAIT_SECONDS)

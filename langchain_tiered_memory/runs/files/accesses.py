@@ -1,15 +1,14 @@
-"""What this process remembers of a run's files: hot contents, accesses not written down yet, and what came back.
+"""Accesses to hot files that are not written down yet, and what came back, by session.
 
 An access to a file that is in hot already moves nothing: what it changes is its place in the order, a time and a count.
-So its content is given from memory, where the database says that it is this one by its checksum, and the rest waits:
-every change of the tiers writes what waits first, in its own transaction, so one process sees the order in which files
-were opened. A process that is killed loses at most what waits: no file, no content and no tier.
+So it waits: every change of the tiers writes what waits first, in its own transaction, so one process sees the order in
+which files were opened. A process that is killed loses at most what waits: no file, no content and no tier.
 """
 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef
 
 
-_MOST_FILES = 64
-"""Contents of some runs at once: hot holds 20 files by default."""
-_MOST_BYTES = 16_000_000
-"""Of all of them together: eight of the largest files that are kept."""
 MOST_WAITING = 1000
 """Accesses that wait at most, in one session: fewer than one in a hundred writes, so the 99th percentile is a read."""
 LONGEST_WAIT_SECONDS = 30.0
@@ -55,55 +50,34 @@ class _Session:
     """By path, the last opened file last."""
 
 
-class HotCache:
-    """Contents by session and path, and waiting accesses by session; safe for threads."""
+class WaitingAccesses:
+    """By session and path; safe for threads."""
 
     def __init__(self) -> None:
         self._lock = forks.Lock()
-        self._contents: OrderedDict[tuple[int, str], tuple[str, bytes]] = OrderedDict()
-        self._bytes = 0
         self._waiting: dict[int, _Session] = {}
 
-    def content(self, key: int, path: str, checksum: str) -> bytes | None:
-        """The content of a session's file, where it is remembered with this checksum."""
-        with self._lock:
-            known = self._contents.get((key, path))
-            if known is None or known[0] != checksum:
-                return None
-            self._contents.move_to_end((key, path))
-            return known[1]
-
-    def keep(self, key: int, path: str, checksum: str, content: bytes) -> None:
-        """Remember a content that was compared with its checksum; the longest unused ones go."""
-        with self._lock:
-            self._drop((key, path))
-            self._contents[(key, path)] = (checksum, content)
-            self._bytes += len(content)
-            while self._bytes > _MOST_BYTES or len(self._contents) > _MOST_FILES:
-                self._drop(next(iter(self._contents)))
-
-    def note(self, ref: SessionRef, path: str, *, at: float, moment: float) -> tuple[int, bool]:
+    def note(self, ref: SessionRef, path: str, *, at: float, moment: float) -> int:
         """Have an access wait that was at a time, which is this `moment` on the monotonic clock.
 
-        Returns how many accesses to the file wait, and whether it is time to write all of the session down.
+        Returns how many accesses to the file wait.
         """
         with self._lock:
             files = self._waiting.setdefault(ref.key, _Session(ref, moment)).files
             before = files.pop(path, None)  # the last one opened stands last
             files[path] = Waiting((before.count if before is not None else 0) + 1, at)
-            return files[path].count, self._waits_long(ref.key, moment)
+            return files[path].count
 
-    def waits_long(self, key: int, *, moment: float) -> bool:
-        """Whether what waits for a session has waited long enough."""
+    def is_due(self, key: int, *, moment: float) -> bool:
+        """Whether what waits for a session is to be written now."""
         with self._lock:
-            return self._waits_long(key, moment)
+            waiting = self._waiting.get(key)
+            if waiting is None:
+                return False
+            is_full = sum(one.count for one in waiting.files.values()) >= MOST_WAITING
+            return is_full or moment - waiting.since >= LONGEST_WAIT_SECONDS
 
-    def waits(self, key: int) -> bool:
-        """Whether anything waits for a session."""
-        with self._lock:
-            return key in self._waiting
-
-    def waiting_sessions(self) -> list[SessionRef]:
+    def sessions(self) -> list[SessionRef]:
         """Sessions with something that waits."""
         with self._lock:
             return [one.ref for one in self._waiting.values()]
@@ -114,34 +88,16 @@ class HotCache:
             waiting = self._waiting.pop(key, None)
             return waiting.files if waiting is not None else {}
 
-    def put_back(self, ref: SessionRef, taken: Mapping[str, Waiting], *, moment: float) -> None:
-        """Have accesses wait again that could not be written, before those that came since."""
+    def put_back(self, ref: SessionRef, taken: Mapping[str, Waiting]) -> None:
+        """Have accesses wait that could not be written, before those that came since: they are due at once."""
         if not taken:
             return
         with self._lock:
-            waiting = self._waiting.setdefault(ref.key, _Session(ref, moment))
-            since = waiting.files
+            waiting = self._waiting.setdefault(ref.key, _Session(ref, 0.0))
+            since, waiting.since = waiting.files, -math.inf
             waiting.files = {path: one for path, one in taken.items() if path not in since}
             for path, one in since.items():
                 waiting.files[path] = Waiting(one.count + (taken[path].count if path in taken else 0), one.at)
-
-    def forget(self) -> None:
-        """Let go of every content: something was removed, and one may say it."""
-        with self._lock:
-            self._contents.clear()
-            self._bytes = 0
-
-    def _waits_long(self, key: int, moment: float) -> bool:
-        waiting = self._waiting.get(key)
-        if waiting is None:
-            return False
-        is_full = sum(one.count for one in waiting.files.values()) >= MOST_WAITING
-        return is_full or moment - waiting.since >= LONGEST_WAIT_SECONDS
-
-    def _drop(self, place: tuple[int, str]) -> None:
-        known = self._contents.pop(place, None)
-        if known is not None:
-            self._bytes -= len(known[1])
 
 
 _REST_SHARE = 0.70

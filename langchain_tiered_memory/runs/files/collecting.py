@@ -125,7 +125,7 @@ def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionR
 def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) -> tuple[CollectionReport, ...]:
     """What is due by now: an alert with an early collection, a collection, less in the tiers, an optimisation."""
     rules, now = runtime.settings.tiers, runtime.now()
-    if runtime.store.kept_files.cache.waits_long(ref.key, moment=runtime.monotonic()):
+    if runtime.store.kept_files.accesses.is_due(ref.key, moment=runtime.monotonic()):
         runtime.store.kept_files.settle(ref)
     times = runtime.store.kept_files.times(ref)
     utilisation = _utilisation(runtime, ref)

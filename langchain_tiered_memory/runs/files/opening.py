@@ -1,12 +1,12 @@
 """Opens a file of a run: from its tier where it is unchanged, else from the disk, and keeps it.
 
-What is on the disk is looked at first, outside of any transaction: a slow disk holds up nobody else. A hot file comes
-from memory, and its access is written down with others; its row says which content it has, by its checksum, and the
-disk that it did not change: both are looked at each time, so another process that changed, moved or forgot it is heard.
+What is on the disk is looked at first, outside of any transaction: a slow disk holds up nobody else. A hot file that is
+as it was is opened without a write: its access is written down with others.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,7 +134,7 @@ def _as_kept(kept: KeptFile) -> SeenFile:
 def _enter(
     runtime: Runtime, ref: SessionRef, kept: KeptFile | None, found: SeenFile, *, pinned: bool
 ) -> OpenedFile | None:
-    """From memory where it is hot as it was found; `None` where its content is neither kept nor brought along."""
+    """Without a write where it is hot as it was found; `None` where its content is neither kept nor brought along."""
     again = _opened_again(runtime, ref, kept, found, pinned=pinned)
     if again is not None:
         return again
@@ -144,8 +144,6 @@ def _enter(
         return None
     seconds = runtime.monotonic() - begun
     file = opened.file
-    if file.tier == "hot":
-        runtime.store.kept_files.cache.keep(ref.key, file.path, file.checksum, opened.content)
     about: dict[FileState, tuple[EventName, str]] = {
         "changed": (EventName.FILE_CHANGED, f"{file.size:,} bytes now"),
         "deleted": (EventName.FILE_DELETED, "the content kept from its last reading is shown"),
@@ -193,17 +191,21 @@ def _opened_again(
 ) -> OpenedFile | None:
     """A file that is in hot as it was found; `None` where something about it has to be written at once."""
     store = runtime.store
-    if kept is None or kept.tier != "hot" or store.database.read_only or (pinned and not kept.pinned):
+    is_hot = kept is not None and kept.tier == "hot" and not kept.deleted
+    if kept is None or not is_hot or store.database.read_only or (pinned and not kept.pinned):
         return None
     if (kept.checksum, kept.modified_ns, kept.deleted) != (found.checksum, found.modified_ns, found.deleted):
         return None
-    cache, now = store.kept_files.cache, runtime.now()
-    content = cache.content(ref.key, kept.path, kept.checksum)
-    if content is None or kept.deleted:
+    content = found.content
+    if content is None:
+        with suppress(DamagedFileError):  # it is told where the file is opened anew
+            content = store.kept_files.content(ref, kept.path, checksum=kept.checksum)
+    if content is None:
         return None
+    now, moment = runtime.now(), runtime.monotonic()
     store.kept_files.returns.note(ref.key, at=now)
-    count, waits_long = cache.note(ref, kept.path, at=now, moment=runtime.monotonic())
-    if waits_long:
+    count = store.kept_files.accesses.note(ref, kept.path, at=now, moment=moment)
+    if store.kept_files.accesses.is_due(ref.key, moment=moment):
         store.kept_files.settle(ref)
     file = replace(kept, accessed_at=now, accesses=kept.accesses + count)
     return OpenedFile(file=file, content=content, state="unchanged", from_tier="hot")
@@ -211,5 +213,5 @@ def _opened_again(
 
 def settle_all(runtime: Runtime) -> None:
     """Write down what waits for any session: the memory is about to be closed."""
-    for ref in runtime.store.kept_files.cache.waiting_sessions():
+    for ref in runtime.store.kept_files.accesses.sessions():
         runtime.store.kept_files.settle(ref)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, select, update
 
 from langchain_tiered_memory.errors import DamagedFileError, NotFoundError
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.accesses import HotCache, Returns
+from langchain_tiered_memory.runs.files.accesses import Returns, WaitingAccesses
 from langchain_tiered_memory.runs.files.file_rows import (
     Kept,
     checksum_of,
@@ -70,8 +70,6 @@ _SEEN = ("kind", "size", "modified_ns", "checksum", "deleted")
 """What a row has of a file as it was found, besides the names in it."""
 _MAY_CHANGE = ("modified_ns", "deleted", "dependencies")
 """Of a file whose content is the same."""
-_AT_ONCE = float("-inf")
-"""What could not be written is tried again at the next occasion."""
 _OPENED_SINCE = (
     select(func.count())
     .select_from(kept_files)
@@ -117,8 +115,8 @@ class KeptFiles(Room):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.cache = HotCache()
-        """Contents of hot files, and accesses to them that are not written down yet."""
+        self.accesses = WaitingAccesses()
+        """Accesses to hot files that are not written down yet."""
         self.returns = Returns()
         """What was opened again, which tells how many files hot and warm are to hold."""
 
@@ -165,12 +163,12 @@ class KeptFiles(Room):
         named = {"hot": hot, "warm": warm, "pinned": [file for file in (*hot, *warm) if file.pinned]}
         return {name: [file.path for file in files] for name, files in named.items()}
 
-    def content(self, ref: SessionRef, path: str) -> bytes | None:
-        """A kept content, without an access; `None` where the file is not kept."""
+    def content(self, ref: SessionRef, path: str, *, checksum: str | None = None) -> bytes | None:
+        """A kept content, without an access; `None` where the file is not kept, or not with this `checksum`."""
         mine = and_(kept_files.c.session_key == ref.key, kept_files.c.path_digest == digest_of(path))
         with self.database.read() as connection:
-            checksum = connection.scalar(select(kept_files.c.checksum).where(mine))
-            return None if checksum is None else read_content(connection, ref.key, checksum)
+            kept = connection.scalar(select(kept_files.c.checksum).where(mine))
+            return None if kept is None or checksum not in {None, kept} else read_content(connection, ref.key, kept)
 
     def times(self, ref: SessionRef) -> RunTimes:
         """When what was done last, and the counts."""
@@ -235,10 +233,9 @@ class KeptFiles(Room):
 
     def settle(self, ref: SessionRef) -> None:
         """Write down accesses that wait, where any do."""
-        if not self.cache.waits(ref.key):
-            return
-        with self._changing(ref):
-            pass
+        if ref.key in {one.key for one in self.accesses.sessions()}:
+            with self._changing(ref):
+                pass
 
     @contextmanager
     def _changing(self, ref: SessionRef) -> Iterator[tuple[Connection, RowMapping]]:
@@ -246,7 +243,7 @@ class KeptFiles(Room):
 
         Accesses that waited are written first; where the transaction is rolled back, they wait again.
         """
-        taken = self.cache.take(ref.key)
+        taken = self.accesses.take(ref.key)
         try:
             with self.database.write() as connection:
                 row = _locked(connection, ref)
@@ -262,7 +259,7 @@ class KeptFiles(Room):
         except NotFoundError:
             raise  # its files went with it
         except BaseException:
-            self.cache.put_back(ref, taken, moment=_AT_ONCE)
+            self.accesses.put_back(ref, taken)
             raise
 
     def open(
