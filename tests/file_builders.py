@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+import zstandard
+from sqlalchemy import insert, select, update
+
 from langchain_tiered_memory.runs.files.disk import seen
-from langchain_tiered_memory.runs.files.file_rows import densely
+from langchain_tiered_memory.runs.files.file_rows import checksum_of, read_content
 from langchain_tiered_memory.settings import TierRule, TierSettings
+from langchain_tiered_memory.sql.schema import file_contents, file_dictionaries
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.runs.files.policy import Tiers
@@ -50,6 +54,22 @@ HEADING = "".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(8))
 """What many files have in common, and none twice: that is what a dictionary is for."""
 
 
+def pack_with_dictionary(store: SqlStore, ref: SessionRef) -> None:
+    """Keep the contents below hot as earlier releases did: with a dictionary that was trained on them."""
+    mine = file_contents.c.session_key == ref.key
+    with store.database.write() as connection:
+        below = select(file_contents.c.checksum).where(mine, file_contents.c.form != "raw")
+        contents = {one: read_content(connection, ref.key, one) for one in connection.scalars(below).all()}
+        trained = zstandard.train_dictionary(1024, list(contents.values()))
+        taught = {"number": trained.dict_id(), "payload": trained.as_bytes(), "digest": checksum_of(trained.as_bytes())}
+        connection.execute(insert(file_dictionaries).values(session_key=ref.key, **taught))
+        for checksum, content in contents.items():
+            payload = zstandard.ZstdCompressor(level=12, dict_data=trained).compress(content)
+            kept = {"form": "dense", "dictionary": trained.dict_id(), "payload": payload}
+            this = update(file_contents).where(mine, file_contents.c.checksum == checksum)
+            connection.execute(this.values(kept))
+
+
 def keep_in_all_tiers(store: SqlStore, ref: SessionRef) -> None:
     """Two hot files, of which one is pinned, 30 warm and 8 cold ones; contents below hot need a dictionary."""
     rules = TierSettings(hot=TierRule(files=2, seconds=1, files_after_cleanup=1))
@@ -58,6 +78,4 @@ def keep_in_all_tiers(store: SqlStore, ref: SessionRef) -> None:
         store.kept_files.open(ref, seen_file(f"f{number}.py", said), now=1.0, rules=rules, pinned=number == 39)
     times = {"collected_at": 1.0, "optimised_at": 1.0, "crowded_at": 1.0}
     store.kept_files.change(ref, lambda tiers: tiers, rules=rules, times=times)
-    better, dictionary = densely(store.kept_files.loosely_packed(ref, most=99), most_dictionary_bytes=1024)
-    assert dictionary is not None
-    store.kept_files.write_packed(ref, better, dictionary)
+    pack_with_dictionary(store, ref)

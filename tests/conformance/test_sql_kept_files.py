@@ -11,9 +11,8 @@ from sqlalchemy import select, text, update
 from langchain_tiered_memory.errors import DamagedFileError, NotFoundError, PinLimitError
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.disk import seen
-from langchain_tiered_memory.runs.files.file_rows import densely
 from langchain_tiered_memory.sql.schema import file_contents, file_dictionaries, kept_files
-from tests.file_builders import content_of, places, seen_file, small_rules
+from tests.file_builders import content_of, pack_with_dictionary, places, seen_file, small_rules
 from tests.run_builders import ODD, touching
 from tests.store_builders import NOW, append, forget_messages, forget_session, session_with
 
@@ -42,11 +41,6 @@ def forms(store: SqlStore, ref: SessionRef) -> dict[str, str]:
     )
     with store.database.read() as connection:
         return {row.path: row.form for row in connection.execute(query)}
-
-
-def compress(store: SqlStore, ref: SessionRef, *, dictionary_bytes: int = 8192) -> int:
-    better, dictionary = densely(store.kept_files.loosely_packed(ref, most=100), most_dictionary_bytes=dictionary_bytes)
-    return store.kept_files.write_packed(ref, better, dictionary) if better else 0
 
 
 def test_a_file_is_kept_with_what_is_known_of_it_and_comes_back_byte_for_byte(store: SqlStore) -> None:
@@ -128,7 +122,7 @@ def test_a_pin_holds_and_one_too_many_leaves_everything_as_it_was(store: SqlStor
     assert places(store, ref) == dict.fromkeys("abcd", "hot") | {"d": "warm"}
 
 
-def test_a_dictionary_is_trained_where_it_pays_and_goes_when_nobody_needs_it(store: SqlStore) -> None:
+def test_what_earlier_releases_packed_with_a_dictionary_is_read_and_goes_with_it(store: SqlStore) -> None:
     ref = session_with(store, 1)
     contents = {
         f"f{n}": f"def function_{n}(argument, other={n}):\n    return module.call(argument, {n * 7919 % 101})\n" * 8
@@ -136,12 +130,7 @@ def test_a_dictionary_is_trained_where_it_pays_and_goes_when_nobody_needs_it(sto
     }
     for path, content in contents.items():
         open_kept(store, ref, path, content)
-    before = store.kept_files.sizes(ref, RULES)
-    saved = compress(store, ref, dictionary_bytes=1024)
-    after = store.kept_files.sizes(ref, RULES)
-    assert after.packed_bytes == before.packed_bytes
-    assert saved > 0
-    assert store.kept_files.loosely_packed(ref, most=100) == {}
+    pack_with_dictionary(store, ref)
     assert all(content_of(store, ref, path) == content.encode() for path, content in contents.items())
     with store.database.read() as connection:
         taught = len(connection.execute(select(file_dictionaries)).all())
@@ -151,16 +140,6 @@ def test_a_dictionary_is_trained_where_it_pays_and_goes_when_nobody_needs_it(sto
     with store.database.read() as connection:
         assert connection.execute(select(file_dictionaries)).all() == []
         assert connection.execute(select(file_contents)).all() == []
-
-
-def test_packed_contents_of_which_one_was_removed_meanwhile_are_not_written(store: SqlStore) -> None:
-    ref = session_with(store, 1)
-    for path in "abcdefgh":
-        open_kept(store, ref, path)
-    better, dictionary = densely(store.kept_files.loosely_packed(ref, most=9), most_dictionary_bytes=0)
-    store.kept_files.drop(ref, ["a"])
-    assert store.kept_files.write_packed(ref, better, dictionary) == 0
-    assert set(forms(store, ref).values()) == {"raw", "zstd"}
 
 
 @pytest.mark.parametrize("tier", ["hot", "warm"])
@@ -196,7 +175,7 @@ def test_what_a_forgotten_message_touched_is_no_longer_kept_nor_taught(store: Sq
     open_kept(store, ref, "/p/xsrc/a.py", "public = 1\n" * 20)
     for number in range(9):
         open_kept(store, ref, f"/p/f{number}.py", f"x = {number}\n" * 40)
-    compress(store, ref)
+    pack_with_dictionary(store, ref)
     forget_messages(store, ref, ["m"])
     assert store.kept_files.find(ref, "/p/src/a.py") is None
     assert content_of(store, ref, "/p/xsrc/a.py") == b"public = 1\n" * 20

@@ -1,4 +1,4 @@
-"""The tiers in the database as a state machine: accesses, time, collections, packing, faults, a second store, threads.
+"""The tiers in the database as a state machine: accesses, time, collections, faults, a second store, threads.
 
 Capacities are never passed, pins never lost, each file is in one tier, and contents come back byte for byte, after any
 order of these. A statement that fails stands for a crash: a transaction that was broken off must leave nothing.
@@ -18,7 +18,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from langchain_tiered_memory.errors import PinLimitError, StorageError
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.file_rows import densely
 from tests.faults import Fault, faults_in
 from tests.file_builders import seen_file, small_rules
 from tests.store_builders import NOW, open_store, session_with
@@ -94,16 +93,6 @@ class FileTiers(RuleBasedStateMachine):
         try:
             with faults_in(self.stores[0], Fault(fault)):
                 self.stores[0].kept_files.change(self.ref, change, rules=RULES)
-        except StorageError:
-            return
-
-    @rule(fault=FAULTS)
-    def pack(self, fault: int | None) -> None:
-        kept = self.stores[0].kept_files
-        better, dictionary = densely(kept.loosely_packed(self.ref, most=50), most_dictionary_bytes=4096)
-        try:
-            with faults_in(self.stores[0], Fault(fault)):
-                kept.write_packed(self.ref, better, dictionary)
         except StorageError:
             return
 

@@ -1,8 +1,7 @@
-"""Collections and optimisations: what nobody opened goes down, what is below is packed, what is gone is dropped."""
+"""Collections and optimisations: what nobody opened goes down, what is gone is dropped."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +10,6 @@ from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.file_rows import densely
 from langchain_tiered_memory.runs.files.opening import change_tiers, tell_moves
 from langchain_tiered_memory.types.files import CollectionReport
 
@@ -22,20 +20,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.files import TierMove
     from langchain_tiered_memory.types.records import SessionRef
 
-_MOST_PACKED = 200
-"""Contents that one optimisation packs, the last opened first: some 2 s on source code, while nobody waits."""
 _LOOKED_FOR = 500
 """Cold files that a collection looks for on the disk, besides hot and warm: some 20 ms, and each has its turn."""
-
-
-def compress_warm(runtime: Runtime, ref: SessionRef) -> CollectionReport:
-    """Pack the contents of warm and cold densely, with a dictionary where it pays."""
-    loose = runtime.store.kept_files.loosely_packed(ref, most=_MOST_PACKED)
-    freed = 0
-    if loose:
-        better, dictionary = densely(loose)
-        freed = runtime.store.kept_files.write_packed(ref, better, dictionary)
-    return CollectionReport(reason="compress_warm", freed_bytes=freed)
 
 
 def demote_unused(runtime: Runtime, ref: SessionRef) -> CollectionReport:
@@ -53,6 +39,11 @@ def archive_checkpoints(runtime: Runtime, ref: SessionRef) -> CollectionReport:
 def clear_obsolete(runtime: Runtime, ref: SessionRef) -> CollectionReport:
     """Drop cold files that are gone from the disk, and what nobody needs."""
     return CollectionReport(reason="clear_obsolete", moves=_cleared(runtime, ref))
+
+
+def compress_warm(_runtime: Runtime, _ref: SessionRef) -> CollectionReport:
+    """Nothing is left to do: a file that leaves hot is compressed at once."""
+    return CollectionReport(reason="compress_warm")
 
 
 STRATEGIES: Mapping[str, Callable[[Runtime, SessionRef], CollectionReport]] = {
@@ -108,7 +99,7 @@ def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionR
         utilisation = _utilisation(runtime, ref)
     if utilisation > rules.cleanup_share:
         cleaned = change_tiers(runtime, ref, lambda tiers: policy.clean_up(tiers, rules), counts={"cleanups": 1})
-        done.append(replace(compress_warm(runtime, ref), reason="aggressive", moves=cleaned))
+        done.append(CollectionReport(reason="aggressive", moves=cleaned))
         utilisation = _utilisation(runtime, ref)
     times, counts = {"optimised_at": runtime.now()}, {"optimisations": 1}
     runtime.store.kept_files.change(ref, rules=rules, times=times, counts=counts)

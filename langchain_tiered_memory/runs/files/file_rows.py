@@ -1,7 +1,7 @@
 """Kept files, their contents and their dictionaries as rows: in the caller's transaction, with the session locked.
 
-A dictionary that was trained on a session's own files pays on many small ones, and costs its own size once. What comes
-back is compared with its checksum: a frame that zstandard takes for sound, and what was put in, are two things.
+What comes back is compared with its checksum: a frame that zstandard takes for sound, and what was put in, are two
+things. Earlier releases trained dictionaries on a session's files: what needs one is read with it.
 """
 
 from __future__ import annotations
@@ -153,23 +153,13 @@ def drop_dictionaries(connection: Connection, key: int) -> None:
             lost = and_(kept_files.c.session_key == key, kept_files.c.checksum == checksum)
             connection.execute(delete(kept_files).where(lost))
         else:
-            replace_content(connection, key, checksum, packed(content, dense=True))
+            replace_content(connection, key, checksum, packed(content))
     connection.execute(delete(file_dictionaries).where(file_dictionaries.c.session_key == key))
 
 
-QUICK_LEVEL = 3
-"""For a file that leaves hot while somebody waits: zstandard's own default, some 100 MB a second."""
-DENSE_LEVEL = 12
-"""For what the collector packs: a tenth denser than the quick level; the levels above take ten times as long for a
-percent or two."""
-LEAST_SAMPLES = 16
-"""Fewer files than this teach a dictionary nothing."""
-_SAMPLES_PER_DICTIONARY_BYTE = 4
-"""A dictionary is at most this part of what it was trained on, or it would be a copy of it."""
-_LEAST_DICTIONARY_BYTES, _DICTIONARY_BYTES = 1024, 32_768
-"""Of one trained on a session's files: zstandard's tool takes three times as much, for larger sets."""
-_LEAST_GAIN = 0.95
-"""Of the size without a dictionary: with one it must be less, its own size included, to be worth being kept."""
+PACKED_LEVEL = 9
+"""Of zstandard, for a file that leaves hot: a millisecond for a module of source code, and a percent or two larger than
+the levels above, which take twice as long."""
 
 
 def checksum_of(content: bytes) -> str:
@@ -182,40 +172,10 @@ def raw(content: bytes) -> Kept:
     return {"payload": content, "form": "raw", "size": len(content), "dictionary": None}
 
 
-def packed(content: bytes, *, dense: bool = False, dictionary: tuple[bytes, int] | None = None) -> Kept:
-    """A content compressed: `dense` where nobody waits for it, with a dictionary and its number where one is given."""
-    level = DENSE_LEVEL if dense else QUICK_LEVEL
-    taught = zstandard.ZstdCompressionDict(dictionary[0]) if dictionary is not None else None
-    payload = zstandard.ZstdCompressor(level=level, dict_data=taught).compress(content)
-    form, number = "dense" if dense else "zstd", dictionary[1] if dictionary is not None else None
-    return {"payload": payload, "form": form, "size": len(content), "dictionary": number}
-
-
-def train(contents: Sequence[bytes], *, most_bytes: int) -> tuple[bytes, int] | None:
-    """A dictionary for contents like these, with its number; `None` where none can be made of them."""
-    size = min(most_bytes, sum(map(len, contents)) // _SAMPLES_PER_DICTIONARY_BYTE)
-    if len(contents) < LEAST_SAMPLES or size < _LEAST_DICTIONARY_BYTES:
-        return None
-    try:
-        trained = zstandard.train_dictionary(size, list(contents))
-    except zstandard.ZstdError:  # samples that have nothing in common, or are too few for its taste
-        return None
-    return trained.as_bytes(), trained.dict_id()
-
-
-def densely(
-    contents: Mapping[str, bytes], *, most_dictionary_bytes: int = _DICTIONARY_BYTES
-) -> tuple[dict[str, Kept], tuple[bytes, int] | None]:
-    """Contents packed as densely as they go, by their checksums, and the dictionary that they need where one paid."""
-    plain = {name: packed(content, dense=True) for name, content in contents.items()}
-    made = train(list(contents.values()), most_bytes=most_dictionary_bytes) if most_dictionary_bytes else None
-    if made is None:
-        return plain, None
-    with_it = {name: packed(content, dense=True, dictionary=made) for name, content in contents.items()}
-    taken = len(made[0]) + sum(len(one["payload"]) for one in with_it.values())
-    if taken >= _LEAST_GAIN * sum(len(one["payload"]) for one in plain.values()):
-        return plain, None
-    return with_it, made
+def packed(content: bytes) -> Kept:
+    """A content compressed, for a file below hot."""
+    payload = zstandard.ZstdCompressor(level=PACKED_LEVEL).compress(content)
+    return {"payload": payload, "form": "zstd", "size": len(content), "dictionary": None}
 
 
 _AS_STORED = ("tier", "kind", "size", "modified_ns", "accessed_at", "changed_at", "accesses", "checksum")

@@ -7,18 +7,16 @@ they say, in one transaction. So no reader, in whatever process, ever sees a tie
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, select, update
 
-from langchain_tiered_memory.errors import DamagedFileError, NotFoundError
+from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.accesses import Returns, WaitingAccesses
 from langchain_tiered_memory.runs.files.file_rows import (
-    Kept,
-    checksum_of,
     drop_files,
     drop_unused,
     insert_content,
@@ -49,7 +47,6 @@ from langchain_tiered_memory.sql.schema import (
     kept_files,
     unpacked,
 )
-from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.files import KeptFile, OpenedFile, TierMove, TierSizes
 
 if TYPE_CHECKING:
@@ -80,7 +77,6 @@ _OPENED_SINCE = (
     )
 )
 """How many files were opened since an access."""
-_same_content = kept_files.c.checksum == file_contents.c.checksum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,55 +333,6 @@ class KeptFiles(Room):
         """No longer keep these files; returns how many went."""
         with self._changing(ref) as (connection, _):
             return drop_files(connection, ref.key, paths)
-
-    def loosely_packed(self, ref: SessionRef, *, most: int) -> dict[str, bytes]:
-        """Contents that no hot file has, the newest `most`, where one of them is not packed densely yet; else none."""
-        mine = file_contents.c.session_key == ref.key
-        in_hot = select(kept_files.c.checksum).where(kept_files.c.session_key == ref.key, kept_files.c.tier == "hot")
-        below = and_(mine, file_contents.c.checksum.not_in(in_hot))
-        newest = (
-            select(file_contents.c.checksum, file_contents.c.form)
-            .join(kept_files, and_(kept_files.c.session_key == ref.key, _same_content))
-            .where(below)
-            .group_by(file_contents.c.checksum, file_contents.c.form)
-            .order_by(func.max(kept_files.c.access_order).desc())
-            .limit(most)
-        )
-        found: dict[str, bytes] = {}
-        with self.database.read() as connection:
-            there = connection.execute(newest).all()
-            if all(form == "dense" for _, form in there):
-                return {}
-            for checksum, _ in there:
-                with suppress(DamagedFileError):  # `verify` names it
-                    found[checksum] = read_content(connection, ref.key, checksum)
-        return found
-
-    def write_packed(self, ref: SessionRef, better: Mapping[str, Kept], dictionary: tuple[bytes, int] | None) -> int:
-        """Keep contents in another form; returns the bytes saved.
-
-        A content that went to hot meanwhile stays as it is. Where one is gone, nothing is written: the dictionary may
-        hold words that were forgotten.
-        """
-        with self._changing(ref) as (connection, _):
-            mine = file_contents.c.session_key == ref.key
-            sizes: dict[str, int] = {}
-            for part in chunks(list(better)):
-                query = select(file_contents.c.checksum, func.length(file_contents.c.payload), kept_files.c.tier)
-                joined = query.join(kept_files, and_(kept_files.c.session_key == ref.key, _same_content))
-                for checksum, size, tier in connection.execute(joined.where(mine, file_contents.c.checksum.in_(part))):
-                    sizes[checksum] = 0 if tier == "hot" else sizes.get(checksum, size)
-            if sizes.keys() != better.keys():
-                return 0
-            if dictionary is not None:
-                payload, number = dictionary
-                values = {"session_key": ref.key, "number": number, "digest": checksum_of(payload), "payload": payload}
-                connection.execute(insert_if_absent(connection, file_dictionaries).values(values))
-            changed = {checksum: kept for checksum, kept in better.items() if sizes[checksum]}
-            for checksum, kept in changed.items():
-                replace_content(connection, ref.key, checksum, kept)
-            drop_unused(connection, ref.key, ())
-        return sum(sizes[checksum] - len(kept["payload"]) for checksum, kept in changed.items())
 
     def drop_content(self, ref: SessionRef, checksum: str) -> None:
         """Let a damaged content go: its files get it again when they are read."""
