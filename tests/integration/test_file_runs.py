@@ -419,7 +419,7 @@ def test_only_what_is_opened_comes_in_and_a_file_tells_what_it_imports(tmp_path:
         run.open("notes.txt")
         run.open("app.py")
         assert [(file.path, file.accesses, file.dependencies) for file in run.files()] == [
-            (str(folder / "app.py"), 1, ("os", "store", "store.keep")),
+            (str(folder / "app.py"), 1, ("os", "store")),
             (str(folder / "notes.txt"), 1, ()),
         ]
 
