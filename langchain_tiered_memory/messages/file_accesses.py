@@ -13,6 +13,7 @@ import shlex
 from collections import Counter
 from fnmatch import translate
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from unicodedata import normalize
 
@@ -261,14 +262,13 @@ def _named_in(args: Mapping[str, Any], wanted: set[str]) -> Iterator[str]:
 def _commands(call: RequestedCall) -> Iterator[str]:
     for key in _COMMAND_KEYS:
         given = call.args.get(key)
-        if isinstance(given, str):
-            words = _split(given) if _INLINE.match(given) else []
-            yield words[-1] if words and _is_inline_script(words) else given
-        elif isinstance(given, list) and given and all(isinstance(word, str) for word in given):
-            if key == "commands":
-                yield from given
-                continue
-            yield given[-1] if _is_inline_script(given) else " ".join(given)
+        words = _split(given) if isinstance(given, str) and "sh -" in given[:_INLINE_CHARS] else given
+        if key == "commands" and isinstance(words, list):
+            yield from (one for one in words if isinstance(one, str))
+        elif isinstance(words, list) and words and all(isinstance(word, str) for word in words):
+            yield words[-1] if _is_inline_script(words) else given if isinstance(given, str) else " ".join(words)
+        elif isinstance(given, str):
+            yield given
 
 
 def changes_midway(call: RequestedCall) -> bool:
@@ -279,8 +279,8 @@ def changes_midway(call: RequestedCall) -> bool:
 
 def _is_inline_script(words: list[str]) -> bool:
     """Whether it is a list such as `["bash", "-lc", "cat a.py"]`, with nothing behind the script."""
-    script = next((at for at, word in enumerate(words, 1) if _TAKES_SCRIPT.fullmatch(word)), -1)
-    return words[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} and script == len(words) - 1
+    is_shell = len(words) > len(("sh", "-c")) and words[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"}
+    return is_shell and words[-2].startswith("-") and words[-2].endswith("c")
 
 
 def _split(command: str) -> list[str]:
@@ -410,9 +410,8 @@ _COMMENT = re.compile(
 )
 """A comment, or what is quoted, in which none begins: an apostrophe in a comment opens no quote."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,200}=")
-_TAKES_SCRIPT = re.compile(r"-[a-z]{0,8}c")
-_INLINE = re.compile(r"\s{0,80}[\w/]{0,80}sh[ \t]{1,80}-")
-"""How a line such as `bash -lc 'cat a.py'` begins."""
+_INLINE_CHARS = 80
+"""In which a line such as `bash -lc 'cat a.py'` says that it is one."""
 _NOT_PLAIN = re.compile(r"[*?\[\]{}$`!=,;%^\\]|[^\S ]|(?<!\A\w):|\A-|\A/[^/]*/?\Z|\A/dev/|\A\d+\Z|\A\+")
 """Patterns, variables, options, numbers, devices, and whole roots such as `/etc`: no file of a project."""
 _BACKSLASH = re.compile(r"\\(?=\w)")
@@ -420,51 +419,30 @@ _BACKSLASH = re.compile(r"\\(?=\w)")
 _WRAPPERS = word_set("sudo time command env nohup builtin exec nice timeout xargs do then else if elif while until ! {")
 _OF_WRAPPER = re.compile(r"-.*|\d+[smhd]?|\{\}", re.DOTALL)
 """Options of such a one, and their values."""
-_IN_PLACE = re.compile(r"-[nErsuzlapw0]{0,10}i|--in-place")
-"""What lets `sed` and `perl` change the files that they read."""
-_PROGRAM = re.compile(r"(?:python|node|ruby)[\d.]{0,8}\Z")
+_IN_PLACE = re.compile(r"-[nErs]{0,5}i|--in-place")
+"""What lets `sed` change the files that it reads."""
 _WRITES = re.compile(r"\bwrite|[\"'](?:[wa]|r\+)[bt+]{0,2}[\"']")
 """What a script says that writes files."""
-_QUOTED_PATH = re.compile(r"[\"'](?=[\w./~@+ -]{3,300}[\"'])([\w./~@+ -]{1,290}\.\w{1,8})[\"']")
-UNNAMED_BY = ("git ", "sed ", "perl ", "patch ", "python", "node ", "ruby ")
+UNNAMED_BY = ("git ", "sed ", "patch ", "python", "node ", "ruby ")
 """Commands that change files which their line does not name, or names within a script."""
-_LOOKERS: dict[str, FileOperation] = {
-    **dict.fromkeys(word_set("cat bat batcat head tail less more nl tac diff"), "read"),
-    **dict.fromkeys(word_set("ls tree wc"), "list"),
-}
-_SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "ag"})
 _ROOT = re.compile(r"/[\w.-]{0,80}/?")
 """A folder such as `/tmp`: none of a project, and what is done there is none of its work."""
-_CHANGERS: dict[str, Fate | None] = {
-    **dict.fromkeys(word_set("rm rmdir unlink"), "gone"),
-    **dict.fromkeys(word_set("tee truncate"), "anew"),
-    "touch": None,
+_DONE_BY: dict[str, tuple[FileOperation, Fate | None]] = {
+    **dict.fromkeys(word_set("cat bat head tail less more nl tac diff sed awk"), ("read", None)),
+    **dict.fromkeys(word_set("ls tree wc"), ("list", None)),
+    **dict.fromkeys(word_set("grep egrep fgrep rg ag"), ("search", None)),
+    **dict.fromkeys(word_set("rm rmdir unlink"), ("write", "gone")),
+    **dict.fromkeys(word_set("tee truncate"), ("write", "anew")),
+    "touch": ("write", None),
 }
-_NAMES_FILES = frozenset({"--", "--ours", "--theirs"})
-"""With one of these, `git checkout` puts files into another state; else it mostly goes to a branch."""
-_BEGINS_BRANCH = frozenset({"-b", "-c", "--create", "--orphan"})
-"""With one of these, a branch begins where the files are."""
-_MOVERS = frozenset({"merge", "pull", "rebase", "cherry-pick", "revert", "am", "apply"})
-"""Commands of git that bring other lines into files."""
-_RESETS_FILES = frozenset({"--hard", "--merge", "--keep"})
-_LEAVES_FILES = frozenset({"list", "show", "drop", "clear"})
-"""What is asked of `git stash` where files stay as they are."""
-_STAGED = frozenset({"-S", "--staged"})
-"""With one of these, `git restore` leaves files as they are."""
-_TAKES_VALUE = {
-    "git": frozenset({"-C", "-c"}),
-    "restore": frozenset({"-s", "--source"}),
-    "bat": frozenset({"-l", "-r"}),
-    "grep": frozenset({"-e", "-f", "-m", "-A", "-B", "-C"}),
-    "rg": frozenset({"-e", "-f", "-m", "-A", "-B", "-C", "-g", "-t", "-T", "--glob", "--type", "-d"}),
-    "sed": frozenset({"-e", "-f", "-l"}),
-    "awk": frozenset({"-F", "-v", "-f"}),
-    "tree": frozenset({"-I", "-P"}),
-    "truncate": frozenset({"-s"}),
-}
-"""Options whose next word is no file; where all words are files, a number is none anyway."""
-_PATTERN_OPTIONS = frozenset({"-e", "-f", "--regexp", "--expression", "--file"})
-"""With one of these, the first word is a file already."""
+"""What commands do to the files among their words."""
+_BEHIND_PATTERN = word_set("sed awk grep egrep fgrep rg ag")
+"""The first word of these is no file, unless an option has it."""
+_HAS_PATTERN = frozenset({"-e", "-f", "--regexp", "--expression", "--file"})
+_TAKES_VALUE = frozenset({"-e", "-f", "-m", "-A", "-B", "-C", "-g", "-t", "-F", "-v", "--glob", "--type"})
+"""Options of such a command whose next word is no file."""
+_CHANGES_FILES = word_set("checkout switch restore reset stash merge pull rebase cherry-pick revert am apply")
+"""Commands of git after which files may say something else."""
 
 
 def paths_in_command(command: str) -> Iterator[tuple[str, FileOperation]]:
@@ -479,40 +457,25 @@ def paths_in_command(command: str) -> Iterator[tuple[str, FileOperation]]:
 def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
     """What becomes of the lines of the files that a command line changes, where what it names says that they change.
 
-    `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it. A
-    script that writes may have changed each file that it names.
+    `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it.
+    Git, and a script that writes, may have changed any.
     """
-    commands = list(simple_commands(command))
-    if any(_changes_any(words) for words in commands):
+    if any(_changes_any(words, command) for words in simple_commands(command)):
         yield ANY_FILE, "edited"
-    if any(_PROGRAM.match(words[0].rsplit("/", 1)[-1]) for words in commands) and _WRITES.search(command):
-        yield from ((match[1], "edited") for match in _QUOTED_PATH.finditer(command[:READ_CHARS]))
     yield from ((path, fate) for path, _, fate in _uses_in(command) if fate is not None)
 
 
-def _changes_any(words: Sequence[str]) -> bool:
+def _changes_any(words: Sequence[str], command: str) -> bool:
     """Whether a command puts files of a project into another state, without the name of each."""
     program = words[0].rsplit("/", 1)[-1]
-    if program != "git":
-        return program == "patch" or (program in {"sed", "perl", "find"} and _edits_unnamed(words))
-    name, *rest = _without_options("git", words[1:]) or [""]
-    arguments = {*words[1:]}
-    if name == "reset":
-        return not arguments.isdisjoint(_RESETS_FILES)
-    if name == "stash":
-        return _LEAVES_FILES.isdisjoint(rest[:1])
-    if "." in rest and name in {"checkout", "restore"}:
-        return name == "checkout" or _STAGED.isdisjoint(arguments)
-    if name in {"checkout", "switch"}:
-        return arguments.isdisjoint(_NAMES_FILES | _BEGINS_BRANCH)
-    return name in _MOVERS
-
-
-def _edits_unnamed(words: Sequence[str]) -> bool:
-    """Whether files are edited that a pattern or a variable stands for, or that are given from elsewhere."""
-    editor = next((at for at, word in enumerate(words) if word in {"sed", "perl"}), len(words))
+    if program.startswith(("python", "node", "ruby")):
+        return _WRITES.search(command) is not None
+    editor = words.index("sed") if program == "find" and "sed" in words else 0
+    in_place = words[editor] == "sed" and any(_IN_PLACE.match(word) for word in words[editor:])
+    if not (in_place or (program == "git" and words[1:2] and words[1] in _CHANGES_FILES)):
+        return program == "patch"
     edited = [file for file, _, fate in _named_by(words) if fate == "edited"]
-    return any(_IN_PLACE.match(word) for word in words[editor:]) and not (edited and all(map(_is_plain, edited)))
+    return not edited or not all(_is_plain(file) and file != "." for file in edited)
 
 
 def _uses_in(command: str) -> Iterator[_Use]:
@@ -546,7 +509,7 @@ def shows_lines(call: RequestedCall) -> bool:
     showing = [words for command in _commands(call) for words in simple_commands(command) if words[0] != "cd"]
     names = [words for words in showing if any(_is_plain(file) for file, how, _ in _named_by(words) if how == "read")]
     programs = {words[0].rsplit("/", 1)[-1] for words in showing}
-    return len(names) == 1 and all(name == "sed" or _LOOKERS.get(name) == "read" for name in programs)
+    return len(names) == 1 and all(name != "awk" and _DONE_BY.get(name) == ("read", None) for name in programs)
 
 
 def simple_commands(command: str) -> Iterator[list[str]]:
@@ -589,7 +552,7 @@ def _meant(words: list[str]) -> Iterator[list[str]]:
     name, *rest = words[start:] or ["#"]
     if name.rsplit("/", 1)[-1] == "git":
         while rest and rest[0].startswith("-"):
-            rest = rest[2 if rest[0] in _TAKES_VALUE["git"] else 1 :]
+            rest = rest[2 if rest[0] in {"-C", "-c"} else 1 :]
     if not name.startswith("#"):
         yield [name, *rest]
 
@@ -606,42 +569,42 @@ def _named_by(words: Sequence[str]) -> Iterator[_Use]:
             redirect = word
         else:
             arguments.append(word)
-    name = words[0].rsplit("/", 1)[-1]
-    if name == "git":
-        name, *arguments = arguments or [""]
-        in_place = name == "restore" and _STAGED.isdisjoint(arguments)
-        if in_place or (name == "checkout" and not _NAMES_FILES.isdisjoint(arguments)):
-            files = arguments[arguments.index("--") + 1 :] if "--" in arguments else _without_options(name, arguments)
-            yield from ((file, "write", "edited") for file in files)
-        elif name not in {"mv", "rm"} or "--cached" in arguments:
-            return
-    yield from _operands(name, arguments)
+    yield from _operands(words[0].rsplit("/", 1)[-1], arguments)
 
 
 def _operands(name: str, arguments: Sequence[str]) -> Iterator[_Use]:
     """What a command does to the files among its arguments."""
-    files = _without_options(name, arguments)
-    has_pattern_option = any(word.split("=")[0] in _PATTERN_OPTIONS for word in arguments)
-    if name in _LOOKERS:
-        yield from ((file, _LOOKERS[name], None) for file in files)
-    elif name in _SEARCHERS:
-        yield from ((file, "search", None) for file in (files if has_pattern_option else files[1:]))
-    elif name in _CHANGERS:
-        fate = None if name == "tee" and "-a" in arguments else _CHANGERS[name]
-        yield from ((file, "write", fate) for file in files)
-    elif name in {"sed", "awk"}:
-        edited = files if has_pattern_option else [file for file in files if file][1:]
-        in_place = name == "sed" and any(_IN_PLACE.match(word) for word in arguments)
-        yield from ((file, "write", "edited") if in_place else (file, "read", None) for file in edited)
-    elif name == "perl" and any(_IN_PLACE.match(word) for word in arguments):
-        yield from ((file, "write", "edited") for file in files[1:])
-    elif name in {"cp", "mv"}:
+    if name == "git":
+        name, *arguments = arguments or [""]
+        if name in {"checkout", "restore"} and "--" in arguments:
+            yield from ((file, "write", "edited") for file in arguments[arguments.index("--") + 1 :])
+        if name not in {"mv", "rm"} or "--cached" in arguments:
+            return
+    files = list(_files_among(name, arguments))
+    if name in {"cp", "mv"}:
         yield from _carried(name, files)
     elif name == "find":
-        for word in arguments:
-            if word.startswith(("-", "(", "!")):
-                break
-            yield word, "search", None
+        looked_in = takewhile(lambda word: not word.startswith(("-", "(", "!")), arguments)
+        yield from ((folder, "search", None) for folder in looked_in)
+    elif name in _DONE_BY:
+        operation, fate = _DONE_BY[name]
+        if name == "sed" and any(_IN_PLACE.match(word) for word in arguments):
+            operation, fate = "write", "edited"
+        fate = None if name == "tee" and "-a" in arguments else fate
+        yield from ((file, operation, fate) for file in files)
+
+
+def _files_among(name: str, arguments: Sequence[str]) -> Iterator[str]:
+    """The words of a command that are neither options, nor their values, nor its pattern."""
+    has_pattern = name in _BEHIND_PATTERN and not any(word.split("=")[0] in _HAS_PATTERN for word in arguments)
+    words = iter(arguments)
+    for word in words:
+        if name in _BEHIND_PATTERN and word in _TAKES_VALUE:
+            next(words, None)
+        elif word and not word.startswith("-"):
+            if not has_pattern:
+                yield word
+            has_pattern = False
 
 
 def _carried(name: str, files: Sequence[str]) -> Iterator[_Use]:
@@ -651,20 +614,6 @@ def _carried(name: str, files: Sequence[str]) -> Iterator[_Use]:
     for source in sources:
         yield (posixpath.join(target, posixpath.basename(source)) if into else target), "write", "anew"
     yield from ((one, "read", None) if name == "cp" else (one, "write", "gone") for one in sources)
-
-
-def _without_options(name: str, arguments: Sequence[str]) -> list[str]:
-    takes_value = _TAKES_VALUE.get("grep" if name in _SEARCHERS and name != "rg" else name, frozenset())
-    left: list[str] = []
-    skip = False
-    for word in arguments:
-        if skip:
-            skip = False
-        elif word in takes_value:
-            skip = True
-        elif not word.startswith("-"):
-            left.append(word)
-    return left
 
 
 def _is_plain(word: str) -> bool:
