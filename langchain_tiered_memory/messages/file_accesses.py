@@ -423,6 +423,7 @@ _IN_PLACE = re.compile(r"-[nErs]{0,5}i|--in-place")
 """What lets `sed` change the files that it reads."""
 _WRITES = re.compile(r"\bwrite|[\"'](?:[wa]|r\+)[bt+]{0,2}[\"']")
 """What a script says that writes files."""
+_QUOTED_PATH = re.compile(r"[\"'](?=[\w./~@+ -]{3,300}[\"'])([\w./~@+ -]{1,290}\.\w{1,8})[\"']")
 UNNAMED_BY = ("git ", "sed ", "patch ", "python", "node ", "ruby ")
 """Commands that change files which their line does not name, or names within a script."""
 _ROOT = re.compile(r"/[\w.-]{0,80}/?")
@@ -458,18 +459,19 @@ def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
     """What becomes of the lines of the files that a command line changes, where what it names says that they change.
 
     `sed -i` may leave most of a file as it was; what was written anew, moved or removed is not what was known of it.
-    Git, and a script that writes, may have changed any.
+    Git may have changed any, and a script that writes each file that it names.
     """
-    if any(_changes_any(words, command) for words in simple_commands(command)):
+    commands = list(simple_commands(command))
+    if any(map(_changes_any, commands)):
         yield ANY_FILE, "edited"
+    if any(words[0].startswith(("python", "node", "ruby")) for words in commands) and _WRITES.search(command):
+        yield from ((match[1], "edited") for match in _QUOTED_PATH.finditer(command[:READ_CHARS]))
     yield from ((path, fate) for path, _, fate in _uses_in(command) if fate is not None)
 
 
-def _changes_any(words: Sequence[str], command: str) -> bool:
+def _changes_any(words: Sequence[str]) -> bool:
     """Whether a command puts files of a project into another state, without the name of each."""
     program = words[0].rsplit("/", 1)[-1]
-    if program.startswith(("python", "node", "ruby")):
-        return _WRITES.search(command) is not None
     editor = words.index("sed") if program == "find" and "sed" in words else 0
     in_place = words[editor] == "sed" and any(_IN_PLACE.match(word) for word in words[editor:])
     if not (in_place or (program == "git" and words[1:2] and words[1] in _CHANGES_FILES)):

@@ -233,7 +233,7 @@ def test_several_files_failed_reads_and_what_a_write_gave_are_no_reading() -> No
         ("patch -p1 < crane.patch", [("", "edited")]),
         ("sed -i s/a/b/ crane.py src/*.py 2>/dev/null", [("", "edited"), ("crane.py", "edited")]),
         ("find src -name '*.py' -print | xargs sed -n 1,5p", []),
-        ("python3 - <<'E'\nopen('src/crane.py', 'w').write('')\nE", [("", "edited")]),
+        ("python3 - <<'E'\nopen('src/crane.py', 'w').write('')\nE", [("src/crane.py", "edited")]),
         ("cd src; python -c 'print(open(\"crane.py\").read())'", []),
         ("git rm --cached crane.py", []),
         ("git branch quay; git add crane.py; git log; git commit -m merge", []),
