@@ -55,11 +55,11 @@ HEADING = "".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(8))
 
 
 def pack_with_dictionary(store: SqlStore, ref: SessionRef) -> None:
-    """Keep the contents below hot as earlier releases did: with a dictionary that was trained on them."""
+    """Keep contents as earlier releases did: with a dictionary that was trained on them."""
     mine = file_contents.c.session_key == ref.key
     with store.database.write() as connection:
-        below = select(file_contents.c.checksum).where(mine, file_contents.c.form != "raw")
-        contents = {one: read_content(connection, ref.key, one) for one in connection.scalars(below).all()}
+        checksums = connection.scalars(select(file_contents.c.checksum).where(mine)).all()
+        contents = {one: read_content(connection, ref.key, one) for one in checksums}
         trained = zstandard.train_dictionary(1024, list(contents.values()))
         taught = {"number": trained.dict_id(), "payload": trained.as_bytes(), "digest": checksum_of(trained.as_bytes())}
         connection.execute(insert(file_dictionaries).values(session_key=ref.key, **taught))
@@ -71,7 +71,7 @@ def pack_with_dictionary(store: SqlStore, ref: SessionRef) -> None:
 
 
 def keep_in_all_tiers(store: SqlStore, ref: SessionRef) -> None:
-    """Two hot files, of which one is pinned, 30 warm and 8 cold ones; contents below hot need a dictionary."""
+    """Two hot files, of which one is pinned, 30 warm and 8 cold ones; contents need a dictionary."""
     rules = TierSettings(hot=TierRule(files=2, seconds=1, files_after_cleanup=1))
     for number in range(40):
         said = f"# {HEADING}\nkept_{number} = {number}\n"

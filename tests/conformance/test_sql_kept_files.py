@@ -11,7 +11,7 @@ from sqlalchemy import select, text, update
 from langchain_tiered_memory.errors import DamagedFileError, NotFoundError, PinLimitError
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.disk import seen
-from langchain_tiered_memory.sql.schema import file_contents, file_dictionaries, kept_files
+from langchain_tiered_memory.sql.schema import file_contents, file_dictionaries
 from tests.file_builders import content_of, pack_with_dictionary, places, seen_file, small_rules
 from tests.run_builders import ODD, touching
 from tests.store_builders import NOW, append, forget_messages, forget_session, session_with
@@ -32,17 +32,6 @@ def open_kept(
     return found
 
 
-def forms(store: SqlStore, ref: SessionRef) -> dict[str, str]:
-    """How the content of each kept file is kept."""
-    query = (
-        select(kept_files.c.path, file_contents.c.form)
-        .join(file_contents, kept_files.c.checksum == file_contents.c.checksum)
-        .where(kept_files.c.session_key == ref.key, file_contents.c.session_key == ref.key)
-    )
-    with store.database.read() as connection:
-        return {row.path: row.form for row in connection.execute(query)}
-
-
 def test_a_file_is_kept_with_what_is_known_of_it_and_comes_back_byte_for_byte(store: SqlStore) -> None:
     ref = session_with(store, 1)
     opened = open_kept(store, ref, ODD + ".py", b"a\x00b\xff\n")
@@ -58,12 +47,11 @@ def test_a_file_is_kept_with_what_is_known_of_it_and_comes_back_byte_for_byte(st
     assert content_of(store, ref, "empty") == b""
 
 
-def test_hot_is_kept_as_it_is_and_what_leaves_it_is_compressed(store: SqlStore) -> None:
+def test_what_leaves_hot_goes_down_tier_by_tier_and_every_content_is_compressed(store: SqlStore) -> None:
     ref = session_with(store, 1)
     for path in "abcdefgh":
         open_kept(store, ref, path)
     assert places(store, ref) == dict.fromkeys("fgh", "hot") | dict.fromkeys("bcde", "warm") | {"a": "cold"}
-    assert forms(store, ref) == dict.fromkeys("fgh", "raw") | dict.fromkeys("abcde", "zstd")
     opened = open_kept(store, ref, "a")
     assert (opened.from_tier, opened.state) == ("cold", "unchanged")
     assert [(one.path, one.before, one.after) for one in opened.moves] == [
@@ -71,7 +59,6 @@ def test_hot_is_kept_as_it_is_and_what_leaves_it_is_compressed(store: SqlStore) 
         ("f", "hot", "warm"),
         ("a", "cold", "hot"),
     ]
-    assert forms(store, ref)["a"] == "raw"
     assert all(content_of(store, ref, path) == seen_file(path).content for path in "abcdefgh")
     sizes = store.kept_files.sizes(ref, RULES)
     assert sizes.files == {"hot": 3, "warm": 4, "cold": 1}
@@ -99,7 +86,6 @@ def test_equal_contents_are_kept_once_and_go_with_the_last_file(store: SqlStore)
         open_kept(store, ref, path, "the same words " * 50)
     with store.database.read() as connection:
         assert len(connection.execute(select(file_contents)).all()) == 1
-    assert set(forms(store, ref).values()) == {"raw"}, "hot has it too"
     changed = open_kept(store, ref, "h", "other words")
     assert changed.state == "changed"
     assert content_of(store, ref, "a") == b"the same words " * 50

@@ -42,7 +42,7 @@ def clear_obsolete(runtime: Runtime, ref: SessionRef) -> CollectionReport:
 
 
 def compress_warm(_runtime: Runtime, _ref: SessionRef) -> CollectionReport:
-    """Nothing is left to do: a file that leaves hot is compressed at once."""
+    """Nothing is left to do: every content is compressed when it comes."""
     return CollectionReport(reason="compress_warm")
 
 

@@ -1,13 +1,13 @@
 """Kept files, their contents and their dictionaries as rows: in the caller's transaction, with the session locked.
 
 What comes back is compared with its checksum: a frame that zstandard takes for sound, and what was put in, are two
-things. Earlier releases trained dictionaries on a session's files: what needs one is read with it.
+things. Earlier releases kept contents of hot files as they are, and trained dictionaries: both are read.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import zstandard
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
@@ -30,43 +30,20 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sql.column_forms import Columns
 
 
-Kept: TypeAlias = dict[str, Any]
-"""A content as it is kept: its `payload`, in which `form`, the `size` of it as it is, the `dictionary` it needs."""
-_MINE = and_(file_contents.c.session_key == bindparam("session"), file_contents.c.checksum == bindparam("named"))
-_CONTENT = select(file_contents).where(_MINE)
-_FORM: dict[str, Any] = {name: bindparam(name) for name in ("size", "form", "dictionary", "payload")}
-_REPLACE = update(file_contents).where(_MINE).values(_FORM)
-_IN_HOT = (
-    select(kept_files.c.path_digest)
-    .where(
-        kept_files.c.session_key == bindparam("session"),
-        kept_files.c.checksum == bindparam("named"),
-        kept_files.c.tier == "hot",
-    )
-    .limit(1)
-)
-"""Statements of every opening: each is put together once."""
-
-
-def insert_content(connection: Connection, key: int, checksum: str, kept: Kept) -> None:
-    """Keep a content, once however many files have it."""
-    values = {"session_key": key, "checksum": checksum, **kept}
+def keep_content(connection: Connection, key: int, checksum: str, content: bytes) -> None:
+    """Keep a content, compressed, once however many files have it."""
+    values = {"session_key": key, "checksum": checksum, **_packed(content)}
     connection.execute(insert_if_absent(connection, file_contents).values(values))
 
 
 def read_content(connection: Connection, key: int, checksum: str) -> bytes:
     """A content as it was."""
-    return unpack_row(connection, key, content_row(connection, key, checksum))
-
-
-def content_row(connection: Connection, key: int, checksum: str) -> RowMapping:
-    """A content as it is kept."""
-    named = {"session": key, "named": checksum}
-    row = connection.execute(_CONTENT, named).mappings().one_or_none()
+    mine = and_(file_contents.c.session_key == key, file_contents.c.checksum == checksum)
+    row = connection.execute(select(file_contents).where(mine)).mappings().one_or_none()
     if row is None:
         msg = "a kept content is gone; doctor() drops its file, which is read again when it is opened"
         raise DamagedFileError(msg)
-    return row
+    return unpack_row(connection, key, row)
 
 
 def unpack_row(connection: Connection, key: int, row: Columns) -> bytes:
@@ -100,28 +77,6 @@ def _dictionary(connection: Connection, key: int, number: int) -> zstandard.Zstd
     return zstandard.ZstdCompressionDict(bytes(row["payload"]))
 
 
-def repack(connection: Connection, key: int, moves: Sequence[TierMove], found: Mapping[str, Columns]) -> None:
-    """Give contents the form of their tier: as they are in hot, compressed below; what hot has too stays as it is."""
-    for move in moves:
-        if "hot" not in (move.before, move.after) or move.path not in found:
-            continue
-        checksum = found[move.path]["checksum"]
-        named = {"session": key, "named": checksum}
-        try:
-            row = content_row(connection, key, checksum)
-            if move.after == "hot" and row["form"] != "raw":
-                replace_content(connection, key, checksum, raw(unpack_row(connection, key, row)))
-            elif move.after != "hot" and row["form"] == "raw" and connection.scalar(_IN_HOT, named) is None:
-                replace_content(connection, key, checksum, packed(unpack_row(connection, key, row)))
-        except DamagedFileError:
-            continue  # whoever opens it is told; `verify` names it
-
-
-def replace_content(connection: Connection, key: int, checksum: str, kept: Kept) -> None:
-    """Keep a content in another form."""
-    connection.execute(_REPLACE, {"session": key, "named": checksum, **kept})
-
-
 def drop_unused(connection: Connection, key: int, checksums: Iterable[str] | None = None) -> int:
     """Remove contents that no file has, of these or of all, and dictionaries that no content needs.
 
@@ -153,13 +108,14 @@ def drop_dictionaries(connection: Connection, key: int) -> None:
             lost = and_(kept_files.c.session_key == key, kept_files.c.checksum == checksum)
             connection.execute(delete(kept_files).where(lost))
         else:
-            replace_content(connection, key, checksum, packed(content))
+            this = update(file_contents).where(mine, file_contents.c.checksum == checksum)
+            connection.execute(this.values(_packed(content)))
     connection.execute(delete(file_dictionaries).where(file_dictionaries.c.session_key == key))
 
 
-PACKED_LEVEL = 9
-"""Of zstandard, for a file that leaves hot: a millisecond for a module of source code, and a percent or two larger than
-the levels above, which take twice as long."""
+_LEVEL = 9
+"""Of zstandard: a millisecond for a module of source code, and a percent or two larger than the levels above, which are
+twice as slow."""
 
 
 def checksum_of(content: bytes) -> str:
@@ -167,14 +123,9 @@ def checksum_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def raw(content: bytes) -> Kept:
-    """A content as it is, for a file in hot."""
-    return {"payload": content, "form": "raw", "size": len(content), "dictionary": None}
-
-
-def packed(content: bytes) -> Kept:
-    """A content compressed, for a file below hot."""
-    payload = zstandard.ZstdCompressor(level=PACKED_LEVEL).compress(content)
+def _packed(content: bytes) -> dict[str, Any]:
+    """The columns of a content."""
+    payload = zstandard.ZstdCompressor(level=_LEVEL).compress(content)
     return {"payload": payload, "form": "zstd", "size": len(content), "dictionary": None}
 
 

@@ -19,16 +19,12 @@ from langchain_tiered_memory.runs.files.accesses import Returns, WaitingAccesses
 from langchain_tiered_memory.runs.files.file_rows import (
     drop_files,
     drop_unused,
-    insert_content,
     insert_file,
+    keep_content,
     kept_file,
     moves_between,
-    packed,
-    raw,
     read_content,
     read_rows,
-    repack,
-    replace_content,
     tiers_of,
     update_file,
     write_changes,
@@ -199,29 +195,24 @@ class KeptFiles(Room):
         """How much the tiers hold."""
         mine = kept_files.c.session_key == ref.key
         by_tier = select(kept_files.c.tier, func.count(), func.sum(kept_files.c.size)).where(mine)
-        kept = file_contents.c.session_key == ref.key
-        stored = func.sum(func.length(file_contents.c.payload))
-        by_form = select(file_contents.c.form, func.sum(file_contents.c.size), stored).where(kept)
+        sizes = select(func.sum(file_contents.c.size), func.sum(func.length(file_contents.c.payload)))
         taught = func.sum(func.length(file_dictionaries.c.payload))
         with self.database.read() as connection:
             tiers = {
                 row[0]: (row[1], int(row[2] or 0)) for row in connection.execute(by_tier.group_by(kept_files.c.tier))
             }
-            forms = {
-                row[0]: (int(row[1] or 0), int(row[2] or 0))
-                for row in connection.execute(by_form.group_by(file_contents.c.form))
-            }
+            size, stored = connection.execute(sizes.where(file_contents.c.session_key == ref.key)).one()
             dictionaries = int(connection.scalar(select(taught).where(file_dictionaries.c.session_key == ref.key)) or 0)
             pins = select(func.count()).where(mine, kept_files.c.pinned.is_(True))
             pinned = int(connection.scalar(pins) or 0)
         held = {tier: tiers.get(tier, (0, 0))[0] for tier in TIERS}
-        squeezed = [sizes for form, sizes in forms.items() if form != "raw"]
+        stored_bytes = int(stored or 0) + dictionaries
         return TierSizes(
             files=held,
             bytes={tier: tiers.get(tier, (0, 0))[1] for tier in TIERS},
-            stored_bytes=dictionaries + sum(stored for _, stored in forms.values()),
-            packed_bytes=sum(size for size, _ in squeezed),
-            packed_stored_bytes=sum(stored for _, stored in squeezed) + (dictionaries if squeezed else 0),
+            stored_bytes=stored_bytes,
+            packed_bytes=int(size or 0),
+            packed_stored_bytes=stored_bytes,
             pinned=pinned,
             utilisation=(held["hot"] + held["warm"]) / (rules.hot.files + rules.warm.files),
             shares={"hot": held["hot"] / rules.hot.files, "warm": held["warm"] / rules.warm.files},
@@ -280,8 +271,7 @@ class KeptFiles(Room):
                 tiers = policy.pin(tiers, seen.path, rules)
             moves = moves_between(found, tiers)
             write_changes(connection, ref.key, found, tiers)
-            _take_in(connection, ref.key, before, seen=seen, content=content, file=tiers.files[seen.path])
-            repack(connection, ref.key, [one for one in moves if one.path != seen.path], found)
+            _take_in(connection, ref.key, before, seen=seen, file=tiers.files[seen.path])
             from_tier: Tier | None = before["tier"] if before is not None else None
             counts = {f"opened_{from_tier or 'new'}": 1, **_counts(moves)}
             _write_run(connection, ref, row, {"next_order": order + 1}, counts)
@@ -313,7 +303,6 @@ class KeptFiles(Room):
             after = rule(policy.fit(tiers_of(found), rules))
             moves = moves_between(found, after)
             write_changes(connection, ref.key, found, after)
-            repack(connection, ref.key, moves, found)
             _write_run(connection, ref, row, dict(times or {}), {**_counts(moves), **(counts or {})})
         return moves
 
@@ -408,24 +397,21 @@ def _as_kept(seen: SeenFile, file: policy.Placed, before: RowMapping | None) -> 
 
 
 def _take_in(
-    connection: Connection, key: int, before: RowMapping | None, *, seen: SeenFile, content: bytes, file: policy.Placed
+    connection: Connection, key: int, before: RowMapping | None, *, seen: SeenFile, file: policy.Placed
 ) -> None:
-    """Write what was seen of a file, and its content in the form of its tier.
+    """Write what was seen of a file, and its content where that is brought along.
 
     A file that is new may have a row all the same, which is damaged: what was seen takes its place.
     """
-    if before is None:
-        drop_files(connection, key, [seen.path])
     values: dict[str, Any] = {name: getattr(seen, name) for name in _SEEN}
     values["dependencies"] = rows.names_to_json(seen.dependencies)
     is_other = before is None or before["checksum"] != seen.checksum
     if is_other:
         values["changed_at"] = file.accessed_at
-    form = raw(content) if file.tier == "hot" else packed(content)
+    if before is None:
+        drop_files(connection, key, [seen.path])
     if seen.content is not None:
-        insert_content(connection, key, seen.checksum, form)
-    if file.tier == "hot" and (before is None or is_other or before["tier"] != "hot"):
-        replace_content(connection, key, seen.checksum, form)  # a file below may have it already, packed
+        keep_content(connection, key, seen.checksum, seen.content)
     if before is None:
         insert_file(connection, key, file, values)
         return
