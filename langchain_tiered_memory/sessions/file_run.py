@@ -25,7 +25,6 @@ from langchain_tiered_memory.runs.files.accesses import LONGEST_WAIT_SECONDS
 from langchain_tiered_memory.runs.files.collecting import (
     archive_checkpoints,
     collect,
-    compress_warm,
     optimise,
     tend_files,
 )
@@ -132,7 +131,6 @@ class Run(ShownHandle):
     def _wind_up(self) -> RunReport:
         runtime, ref = self._runtime, self._ref()
         collect(runtime, ref, reason="end of the run", roots=self._roots)
-        compress_warm(runtime, ref)
         archive_checkpoints(runtime, ref)
         report = self.report()
         runtime.store.kept_files.save_of_run(ref, ENDED, asdict(replace(report, contexts=())))

@@ -14,7 +14,7 @@ from langchain_tiered_memory.runs.files.opening import change_tiers, tell_moves
 from langchain_tiered_memory.types.files import CollectionReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.files import TierMove
@@ -24,35 +24,10 @@ _LOOKED_FOR = 500
 """Cold files that a collection looks for on the disk, besides hot and warm: some 20 ms, and each has its turn."""
 
 
-def demote_unused(runtime: Runtime, ref: SessionRef) -> CollectionReport:
-    """Send down what nobody opened for its tier's time."""
-    return CollectionReport(reason="demote_unused", moves=_collected(runtime, ref))
-
-
-def archive_checkpoints(runtime: Runtime, ref: SessionRef) -> CollectionReport:
-    """Keep old checkpoints more densely."""
+def archive_checkpoints(runtime: Runtime, ref: SessionRef) -> tuple[int, int]:
+    """Keep old checkpoints more densely; returns how many, and the bytes that it saved."""
     before = runtime.now() - runtime.settings.tiers.archive_seconds
-    archived, saved = runtime.store.checkpoints.archive(ref, before=before)
-    return CollectionReport(reason="archive_checkpoints", freed_bytes=saved, archived_checkpoints=archived)
-
-
-def clear_obsolete(runtime: Runtime, ref: SessionRef) -> CollectionReport:
-    """Drop cold files that are gone from the disk, and what nobody needs."""
-    return CollectionReport(reason="clear_obsolete", moves=_cleared(runtime, ref))
-
-
-def compress_warm(_runtime: Runtime, _ref: SessionRef) -> CollectionReport:
-    """Nothing is left to do: every content is compressed when it comes."""
-    return CollectionReport(reason="compress_warm")
-
-
-STRATEGIES: Mapping[str, Callable[[Runtime, SessionRef], CollectionReport]] = {
-    "compress_warm": compress_warm,
-    "demote_unused": demote_unused,
-    "archive_checkpoints": archive_checkpoints,
-    "clear_obsolete": clear_obsolete,
-}
-"""By the names that `tiers.strategies` puts in order."""
+    return runtime.store.checkpoints.archive(ref, before=before)
 
 
 def collect(
@@ -90,26 +65,34 @@ def _to_rest(runtime: Runtime, ref: SessionRef) -> tuple[TierMove, ...]:
 
 def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionReport:
     rules = runtime.settings.tiers
-    done: list[CollectionReport] = []
-    utilisation = _utilisation(runtime, ref)
+    moves: list[TierMove] = []
+    ran: list[str] = []
+    archived = freed = 0
     for name in rules.strategies:
-        if utilisation < rules.optimise_share:
+        if _utilisation(runtime, ref) < rules.optimise_share:
             break
-        done.append(STRATEGIES[name](runtime, ref))
-        utilisation = _utilisation(runtime, ref)
-    if utilisation > rules.cleanup_share:
-        cleaned = change_tiers(runtime, ref, lambda tiers: policy.clean_up(tiers, rules), counts={"cleanups": 1})
-        done.append(CollectionReport(reason="aggressive", moves=cleaned))
-        utilisation = _utilisation(runtime, ref)
+        ran.append(name)
+        match name:
+            case "demote_unused":
+                moves += _collected(runtime, ref)
+            case "archive_checkpoints":
+                archived, freed = archive_checkpoints(runtime, ref)
+            case "clear_obsolete":
+                moves += _cleared(runtime, ref)
+            case "compress_warm":
+                pass  # every content is compressed when it comes
+    if _utilisation(runtime, ref) > rules.cleanup_share:
+        moves += change_tiers(runtime, ref, lambda tiers: policy.clean_up(tiers, rules), counts={"cleanups": 1})
+        ran.append("aggressive")
     times, counts = {"optimised_at": runtime.now()}, {"optimisations": 1}
     runtime.store.kept_files.change(ref, rules=rules, times=times, counts=counts)
     return CollectionReport(
         reason=reason,
-        moves=tuple(move for one in done for move in one.moves),
-        strategies=tuple(one.reason for one in done),
-        freed_bytes=sum(one.freed_bytes for one in done),
-        archived_checkpoints=sum(one.archived_checkpoints for one in done),
-        utilisation=utilisation,
+        moves=tuple(moves),
+        strategies=tuple(ran),
+        freed_bytes=freed,
+        archived_checkpoints=archived,
+        utilisation=_utilisation(runtime, ref),
     )
 
 
