@@ -10,7 +10,6 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections import Counter
 from fnmatch import translate
 from functools import lru_cache
 from itertools import takewhile
@@ -79,9 +78,6 @@ _FOUND_ITEM = re.compile(
 )
 """A path among the items of a list that is JSON."""
 _MAX_FOUND = 50
-_LEAST_SHARE = 0.5
-"""Of the absolute paths, that lie in the folder where an agent works: else a file of the same name elsewhere would be
-taken for its own."""
 
 
 def touches_of(message: BaseMessage, settings: FileSettings) -> tuple[FileTouch, ...]:
@@ -318,26 +314,20 @@ def folded(name: str) -> str:
 
 def fates_of_call(call: RequestedCall, settings: FileSettings) -> tuple[tuple[str, Fate], ...]:
     """What a call makes of the lines of files: one of a shell, or of a tool that moves, removes or patches them."""
-    found = _fates_of_shell(call) if is_shell(call, settings) else _fates_of_tool(call, settings)
+    found: list[tuple[str, Fate]] = []
+    if is_shell(call, settings):
+        for command in _commands(call) if names_shell(call.name) else ():
+            found += (*((path, "gone") for path in _removed_by(command)), *fates_in_command(command))
+    else:
+        found += ((path, "gone") for body in _patches(call) for path in _removed_by(body))
+        done = done_whole(call)
+        if done == "moves":
+            found += zip(_ends_of_move(call), ("gone", "anew"), strict=False)
+        elif done == "removes":
+            found += ((one.path, "gone") for one in touches_of_call(call, settings) if one.operation == "write")
     return tuple(
         (path, fate) for written, fate in found if (path := plain_path(written) if written else ANY_FILE) is not None
     )
-
-
-def _fates_of_shell(call: RequestedCall) -> Iterator[tuple[str, Fate]]:
-    for command in _commands(call) if names_shell(call.name) else ():
-        yield from ((path, "gone") for path in _removed_by(command))
-        yield from fates_in_command(command)
-
-
-def _fates_of_tool(call: RequestedCall, settings: FileSettings) -> Iterator[tuple[str, Fate]]:
-    yield from ((path, "gone") for body in _patches(call) for path in _removed_by(body))
-    done = done_whole(call)
-    if done == "moves":
-        yield from zip(_ends_of_move(call), ("gone", "anew"), strict=False)
-    elif done == "removes":
-        written = (touch.path for touch in touches_of_call(call, settings) if touch.operation == "write")
-        yield from ((path, "gone") for path in written)
 
 
 def is_at(path: str, place: str) -> bool:
@@ -356,32 +346,18 @@ def may_be_same(one: str, other: str) -> bool:
 def same_names(paths: Collection[str]) -> dict[str, str]:
     """For each of these names one that all names of its file share.
 
-    The folder that relative paths begin in is nowhere said. It is taken to be the one from which most of them lead to
-    an absolute path that is there, too; where it does not hold most of those, relative paths stay what they are.
+    The folder that relative paths begin in is nowhere said. One that names a folder is taken for the only absolute path
+    that ends with it.
     """
     plain = {path: _plain(path) for path in paths}
-    absolute = {path for path in plain.values() if _is_absolute(path)}
-    folder = _working_folder(absolute, (path for path in plain.values() if not _is_absolute(path)))
-    if folder is None:
-        return plain
-    joined = {path: f"{folder}/{name}" for path, name in plain.items() if not _is_absolute(name)}
-    return plain | {path: name for path, name in joined.items() if name in absolute}
-
-
-def _working_folder(absolute: Collection[str], relative: Iterable[str]) -> str | None:
-    by_name: dict[str, list[str]] = {}
-    for path in absolute:
-        by_name.setdefault(posixpath.basename(path), []).append(path)
-    found = (
-        path[: -len(name) - 1]
-        for name in relative
-        for path in by_name.get(posixpath.basename(name), ())
-        if _ends_in(path, name)
-    )
-    votes = Counter(folder for folder in found if folder)
-    within = {folder: sum(path.startswith(f"{folder}/") for path in absolute) for folder in votes}
-    best = max(votes, key=lambda folder: (votes[folder], within[folder], folder), default=None)
-    return best if best is not None and within[best] > _LEAST_SHARE * len(absolute) else None
+    by_end: dict[str, set[str]] = {}
+    for path in filter(_is_absolute, plain.values()):
+        by_end.setdefault(posixpath.basename(path), set()).add(path)
+    names: dict[str, str] = {}
+    for path, name in plain.items():
+        ends = [one for one in by_end.get(posixpath.basename(name), ()) if _ends_in(one, name)]
+        names[path] = ends[0] if len(ends) == 1 and "/" in name else name
+    return names
 
 
 @lru_cache(maxsize=4096)
