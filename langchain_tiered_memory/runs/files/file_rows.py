@@ -113,7 +113,7 @@ def drop_dictionaries(connection: Connection, key: int) -> None:
     connection.execute(delete(file_dictionaries).where(file_dictionaries.c.session_key == key))
 
 
-_LEVEL = 9
+_LEVEL = 15
 """Of zstandard: a millisecond for a module of source code, and a percent or two larger than the levels above, which are
 twice as slow."""
 
