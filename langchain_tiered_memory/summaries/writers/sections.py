@@ -1,12 +1,11 @@
 """The form of a summary: which sections each strategy has, and how a finished one is read back into its parts.
 
-Higher levels are built from sectioned texts, ours or a model's in any language, so reading is lenient: a heading
-nobody knows holds points, and prose without headings does too.
+Higher levels are built from sectioned texts, ours or a model's, so reading is lenient: a heading nobody knows holds
+points, and prose without headings does too.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -88,20 +87,20 @@ nothing, not wonder. The others leave out what would be empty."""
 FLAT_TOKENS = 90
 """Below this target, headings would take more room than they are worth."""
 
-_KINDS_BY_HEADING: tuple[tuple[re.Pattern[str], ItemKind], ...] = (
-    (re.compile(r"decisi[o\u00f3]n|d\u00e9cision|entscheid|decis\u00e3o|[\u51b3\u6c7a][\u5b9a\u7b56]"), "decision"),
-    (re.compile(r"action|next step|to[- ]?do|pending|tasks?\b|prochaine|n\u00e4chste|aufgaben|pr\u00f3ximo"), "action"),
-    (re.compile("\u4e0b\u4e00\u6b65|\u5f85\u529e"), "action"),
-    (re.compile(r"unresolved|\bopen\b|question|problem|offen|ouvert|abiert|\u672a\u89e3|\u95ee\u9898"), "open"),
-    (re.compile(r"techni|technolog|art[ie]fact|deliverable|files?\b|code|t\u00e9cnic|\u6280\u672f"), "technical"),
-    (re.compile(r"progress|outcome|accomplish|results?\b|current work|fortschritt|ergebnis|progr\u00e8s"), "progress"),
-    (re.compile(r"overview|summary|\u00fcberblick|aper\u00e7u|resumen|\u6982[\u8ff0\u8981]"), "overview"),
-)
+_KINDS_BY_WORD: dict[str, ItemKind] = {
+    **dict.fromkeys(("decision",), "decision"),
+    **dict.fromkeys(("action", "next step", "to do", "to-do", "pending", "task"), "action"),
+    **dict.fromkeys(("unresolved", "open", "question", "problem"), "open"),
+    **dict.fromkeys(("techn", "artifact", "artefact", "deliverable", "file", "code"), "technical"),
+    **dict.fromkeys(("progress", "outcome", "accomplish", "result", "current work"), "progress"),
+    **dict.fromkeys(("overview", "summary"), "overview"),
+}
+"""What headings have in them, which are in English whatever the language of the text."""
 
 
 def kind_of_heading(heading: str) -> ItemKind:
     """The kind of what stands under `heading`: points where nobody knows it."""
-    return next((kind for pattern, kind in _KINDS_BY_HEADING if pattern.search(heading.casefold())), "point")
+    return next((kind for word, kind in _KINDS_BY_WORD.items() if word in heading.casefold()), "point")
 
 
 @dataclass(frozen=True, slots=True)
