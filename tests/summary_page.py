@@ -51,7 +51,7 @@ REPAIR = (
 INTRODUCTION = """# What summaries look like without a model
 
 The extractive condenser wrote these summaries. It needs no key and no download. Every sentence comes from its source.
-The condenser only adds the headings and a few words (`asked`, `Answer`, `Reply`, `used`, `Open`).
+The condenser only adds the headings and a few words (`asked`, `Answer`, `Reply`, `used`).
 `python -m tests.summary_page` makes this page, and a test compares it with the code.
 """
 

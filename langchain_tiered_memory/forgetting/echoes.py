@@ -58,7 +58,7 @@ _MONTH = re.compile("|".join(_MONTHS))
 _OURS = (
     *(section.heading for form in FORMS.values() for section in form),
     *(marks.STILL_OPEN, marks.NOT_ANSWERED, marks.WAITING, marks.TOOL_SAID, marks.CORRECTED, marks.KEEP_MARK),
-    *(marks.NOTE, marks.CODE, marks.OPEN, "Answer Reply asked requested talked about used"),
+    *(marks.NOTE, marks.CODE, "Answer Open Reply asked requested talked about used"),
     *get_args(Role),
 )
 """What stands in summaries whatever they tell."""

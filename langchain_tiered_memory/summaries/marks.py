@@ -170,8 +170,6 @@ USED = "used "
 """How a sentence begins that tells a call."""
 CODE = "Code: "
 """Before what a block of code defines."""
-OPEN = "Open: "
-"""Before a question that nobody answered, where no heading says so."""
 SPOKEN = re.compile(
     rf"^(?:Open: )?(?P<speaker>[^:\n]{{1,60}}?)(?: \((?P<when>{DATE})\))?(?P<asked> asked)?: {{1,8}}(?=\S)"
 )

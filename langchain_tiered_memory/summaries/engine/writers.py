@@ -48,7 +48,7 @@ further failure, up to `max_open_seconds`."""
 
 
 class Meter:
-    """The rate of one engine's model calls. Safe for threads.
+    """The rate of one engine's model calls: a sliding minute over their moments. Safe for threads.
 
     A job that meets it between two of its calls is done again when the minute has passed. What its model answered until
     then is kept meanwhile and given again, so that a job of many calls comes to its end under any bound.
@@ -56,8 +56,9 @@ class Meter:
 
     def __init__(self, max_calls_per_minute: int | None, tally: Tally) -> None:
         self._most = max_calls_per_minute
-        self._rate = RateBound(max_calls_per_minute)
         self._tally = tally
+        self._lock = forks.Lock()
+        self._moments: deque[float] = deque()
         self._kept = Remembered[str, Any](_MAX_KEPT)
 
     def driven(self, flow: Flow[T], writer: str, now: Callable[[], float]) -> Flow[T]:
@@ -104,8 +105,23 @@ class Meter:
         answers[key] = answer
         return answer
 
+    def take(self, now: float) -> float:
+        """Count a call that is made now and give 0; where there is no room, give the seconds until there is."""
+        if self._most is None:
+            return 0.0
+        with self._lock:
+            while self._moments and self._moments[0] <= now - MINUTE_SECONDS:
+                self._moments.popleft()
+            if self._moments and self._moments[-1] > now:
+                # The clock went back: what it calls the future was just now, and counts for a minute from here.
+                self._moments = deque(min(moment, now) for moment in self._moments)
+            if len(self._moments) >= self._most:
+                return max(self._moments[0] + MINUTE_SECONDS - now, 0.001)
+            self._moments.append(now)
+            return 0.0
+
     def _count(self, writer: str, now: float) -> None:
-        seconds = self._rate.take(now)
+        seconds = self.take(now)
         if not seconds:
             self._tally.add("called", writer)
             return
@@ -119,33 +135,6 @@ class Meter:
 def _digest(request: ModelCall) -> str:
     said = json.dumps([[message.type, str(message.text)] for message in request.messages])
     return hashlib.sha256(said.encode("ascii")).hexdigest()
-
-
-class RateBound:
-    """A sliding minute over the moments of calls. Safe for threads.
-
-    `None` is no bound.
-    """
-
-    def __init__(self, max_calls: int | None) -> None:
-        self._max_calls = max_calls
-        self._lock = forks.Lock()
-        self._moments: deque[float] = deque()
-
-    def take(self, now: float) -> float:
-        """Count a call that is made now and give 0; where there is no room, give the seconds until there is."""
-        if self._max_calls is None:
-            return 0.0
-        with self._lock:
-            while self._moments and self._moments[0] <= now - MINUTE_SECONDS:
-                self._moments.popleft()
-            if self._moments and self._moments[-1] > now:
-                # The clock went back: what it calls the future was just now, and counts for a minute from here.
-                self._moments = deque(min(moment, now) for moment in self._moments)
-            if len(self._moments) >= self._max_calls:
-                return max(self._moments[0] + MINUTE_SECONDS - now, 0.001)
-            self._moments.append(now)
-            return 0.0
 
 
 MODEL_PRIORITY = 100

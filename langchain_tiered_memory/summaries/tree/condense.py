@@ -386,19 +386,13 @@ def _side_by_side(runtime: Runtime, ref: SessionRef, first: Summary, *, now: flo
     found = runtime.store.tree.by_rules_from(
         ref, level=first.level, track=first.track or "", first_seq=first.first_seq, now=now, limit=4 * MOST
     )
-    wanted = [one for one, is_wanted in found if is_wanted or eager]
-    others = [one for one, is_wanted in found if not (is_wanted or eager)]
-    chosen = [first]
-    room -= _size(runtime, first)
+    chosen: list[Summary] = []
     answer = runtime.condenser.answer_room() or math.inf
-    answer -= _answer_size(runtime, first)
-    for one in (*wanted, *others):
-        if one.id == first.id:
-            continue
+    for one, is_wanted in sorted(found, key=lambda one: (one[0].id != first.id, not (one[1] or eager))):
         room -= _size(runtime, one)
         answer -= _answer_size(runtime, one)
-        enough = len(chosen) >= (MOST if one in wanted else FILL)
-        if enough or min(room, answer) < 0 or one.stale:
+        enough = len(chosen) >= (MOST if is_wanted or eager else FILL)
+        if chosen and (enough or min(room, answer) < 0 or one.stale):
             break
         chosen.append(one)
     return sorted(chosen, key=lambda one: one.first_seq)

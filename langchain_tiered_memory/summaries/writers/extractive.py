@@ -96,7 +96,7 @@ class ExtractiveCondenser:
 def written(units: Sequence[Unit], job: CondenseJob, target: int) -> str:
     """Statements, in the order of the job, in the sections of its strategy, empty ones left out."""
     if target < FLAT_TOKENS:
-        return "\n".join(line_of(run, marks_open=True) for run in runs_of(units))
+        return "\n".join(line_of(run) for run in runs_of(units))
     if job.strategy == _CHRONOLOGICAL:
         units = [replace(unit, when=unit.when or _day_of(unit, job)) for unit in units]
     sections = FORMS.get(job.strategy, FORMS["detailed"])
@@ -138,7 +138,7 @@ def _goes_on(run: Sequence[Unit], unit: Unit) -> bool:
     return alike and near and is_short and not unit.asked and len({one.when for one in whole if one.when}) <= 1
 
 
-def line_of(run: Sequence[Unit], *, marks_open: bool = False) -> str:
+def line_of(run: Sequence[Unit]) -> str:
     """Statements of one speaker as one line, with the date that their words need and the question that they answer."""
     first = run[0]
     told = _told(run)
@@ -152,8 +152,7 @@ def line_of(run: Sequence[Unit], *, marks_open: bool = False) -> str:
         return f"{first.asker} asked: {first.asked} {word} ({by}): {told}"
     who = f"{first.speaker} ({date})" if date else first.speaker
     verb = " asked" if asks(first.text) and not first.by_tool else ""
-    mark = marks.OPEN if marks_open and first.kind == "open" and verb else ""
-    return f"{mark}{who}{verb}: {told}"
+    return f"{who}{verb}: {told}"
 
 
 def _told(run: Sequence[Unit]) -> str:

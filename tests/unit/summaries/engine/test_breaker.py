@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
 from langchain_tiered_memory.models.circuit_breaker import CircuitBreaker, Pass
-from langchain_tiered_memory.summaries.engine.writers import RateBound
+from langchain_tiered_memory.summaries.engine.metrics import Tally
+from langchain_tiered_memory.summaries.engine.writers import Meter
 
 FAILURES, SECONDS, LONGEST = 3, 60.0, 300.0
 
@@ -164,7 +165,7 @@ class Rate(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.bound = RateBound(3)
+        self.bound = Meter(3, Tally(keep=1))
         self.now = 0.0
         self.made: list[float] = []
 
@@ -201,12 +202,12 @@ TestRate.settings = settings(max_examples=60, stateful_step_count=40, deadline=N
 
 
 def test_no_bound_lets_everything_through() -> None:
-    free = RateBound(None)
+    free = Meter(None, Tally(keep=1))
     assert [free.take(0.0) for _ in range(1000)] == [0.0] * 1000
 
 
 def test_a_clock_that_goes_back_holds_the_bound_for_a_minute_and_no_longer() -> None:
-    bound = RateBound(1)
+    bound = Meter(1, Tally(keep=1))
     assert bound.take(1_000_000.0) == 0
     assert bound.take(10.0) == 60.0
     assert bound.take(70.0) == 0

@@ -272,7 +272,7 @@ def test_the_question_that_a_stretch_ends_with_is_open() -> None:
     said = [*chat()[:6], source(6, "Who brings the map of the eastern cliffs?")]
     text = condensed(job(said)).text
     assert "## Unresolved\n- Ann asked: Who brings the map of the eastern cliffs?" in text
-    assert "Open: Ann asked: Who brings" in condensed(job(said, target=70, most=90)).text
+    assert "Ann asked: Who brings" in condensed(job(said, target=70, most=90)).text
 
 
 def test_a_pair_stays_a_pair_one_level_up() -> None:
