@@ -60,43 +60,31 @@ _FIXED = re.compile(
     r"|resolvido|corrigido|risolto|funziona (?:ora|adesso))\b|\u89e3\u51b3\u4e86|\u4fee\u597d|\u4fee\u590d\u4e86"
     r"|\u76f4\u308a\u307e\u3057\u305f|\u89e3\u6c7a\u3057"
 )
-_FOR_BOTH = re.compile(
-    r"^\W*(?:final )?decision\b|\b(?:we|team|everyone|board|council|committee)\b[^.]{0,20}"
-    r"\b(?:decided|agreed|settled|chosen|opted|voted|approved|signed off)\b|\b(?:is|was|been|are) (?:decided|agreed)\b"
-    r"|\bagreed:|\bverdict:|d\u00e9cid\u00e9|entschieden|beschlossen|geeinigt|decidid|decidimos|abbiamo deciso"
-    r"|\u51b3\u5b9a|\u786e\u5b9a\u4f7f\u7528|\u6c7a\u5b9a|\u6c7a\u3081"
-)
-"""Decisions that an assistant may speak of: those of everybody, or announced as one."""
 
 
 def critical_groups(groups: Sequence[Group]) -> frozenset[int]:
     """`first_seq` of the groups that have to stay: see the module.
 
-    Constraints and what to remember are taken from people, decisions from people and from assistants that speak for
-    everybody ("we decided"). An error is a tool's, or one that somebody pasted; it is resolved when a later call of the
-    same tool succeeded, or a later message says so. The groups are those of one track, oldest first.
+    Constraints, decisions and what to remember are taken from people alone. An error is a tool's, or one that somebody
+    pasted; it is resolved when a later call of the same tool succeeded, or a later message says so. The groups are
+    those of one track, oldest first.
     """
     said = {group.first_seq for group in groups if any(_binds(entry) for entry in group.entries)}
     return frozenset(said | _unresolved(groups))
 
 
 def _binds(entry: Entry) -> bool:
-    if entry.role not in ("user", "assistant", "other"):
-        return False
-    return any(_binding(sentence, entry) for sentence in sentences(ends_of(entry.text, READ_CHARS)))
+    people = entry.role in ("user", "other")
+    return people and any(map(_is_binding, sentences(ends_of(entry.text, READ_CHARS))))
 
 
-def _binding(sentence: str, entry: Entry) -> bool:
+def _is_binding(sentence: str) -> bool:
     low = cues.lowered(sentence)
     if len(sentence) > _MAX_SENTENCE_CHARS or asks(low):
         return False
-    decided = cues.DECISION.search(low)
-    if entry.role == "assistant":
-        # What it is about to do next ("I'll use grep") decides nothing; nor does advice on "making a decision:".
-        return decided is not None and _FOR_BOTH.search(low) is not None and not low.rstrip().endswith(":")
-    if decided is not None:
-        return True
-    return bool(cues.ORDER.match(low) or cues.CONSTRAINT.search(low) or REMEMBER.search(low))
+    return bool(
+        cues.DECISION.search(low) or cues.ORDER.match(low) or cues.CONSTRAINT.search(low) or REMEMBER.search(low)
+    )
 
 
 def _unresolved(groups: Sequence[Group]) -> set[int]:
