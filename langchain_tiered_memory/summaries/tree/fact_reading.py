@@ -29,29 +29,27 @@ _AT_ONCE = 4
 """Summaries looked up together: enough that one which cannot be read now does not hold up the next."""
 _READ_ON_DEMAND = 1000
 """Messages. What waits for its summary is mostly far less: the rest of one chunk on each track."""
-_TRIES = 3
-"""Of one summary whose session is written to again and again: then it waits for the next time."""
 
 
 def read_what_waits(runtime: Runtime, ref: SessionRef, *, is_over: Callable[[], bool] = lambda: False) -> Flow[None]:
     """Read the facts of every summary of a session that waits for it, until `is_over` says so behind one of them."""
-    tries: dict[str, int] = {}
-    while _read_next(runtime, ref, tries):
+    seen = set[str]()
+    while _read_next(runtime, ref, seen):
         yield from stop_point()
         if is_over():
             break
 
 
-def _read_next(runtime: Runtime, ref: SessionRef, tries: dict[str, int]) -> bool:
-    """Read the facts of the oldest summary that waits; `False` where none does, or none can be read now."""
+def _read_next(runtime: Runtime, ref: SessionRef, seen: set[str]) -> bool:
+    """Read the facts of the oldest summary that waits, each once; `False` where none does, or none can be read now."""
     with runtime.store.database.snapshot():
         # Looked up each time: what is written between reading and writing is seen by the session's epoch.
         now = runtime.store.transcript.find(ref.session_id)
         waiting = runtime.store.facts.unread(now, _AT_ONCE) if now is not None else []
-    summary = next((one for one in waiting if tries.get(one.id, 0) < _TRIES), None)
+    summary = next((one for one in waiting if one.id not in seen), None)
     if now is None or summary is None:
         return False
-    tries[summary.id] = tries.get(summary.id, 0) + 1
+    seen.add(summary.id)  # one whose session was written to meanwhile waits for the next time
     runtime.store.facts.replace(now, summary, facts_of_summary_again(runtime, now, summary))
     return True
 
