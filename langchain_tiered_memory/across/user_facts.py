@@ -10,16 +10,14 @@ stays where it was said, whatever else it says. In doubt it stays: a search find
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.summaries.facts.reading import is_quoted, read_facts
+from langchain_tiered_memory.summaries.facts.related import by_words
 from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.text.sentences import asks
-from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,7 +115,10 @@ def facts_of_user(
             if ref.session_id != besides
         ]
         kept = [one for one in judged if superseded_too or one[1].status == "active"]
-        ordered = (_by_worth(kept) if query is None else _by_words(kept, query))[:k]
+        refs = {fact.id: ref for ref, fact in kept}
+        found = [fact for _, fact in kept]
+        ranked = _by_worth(found) if query is None else by_words(found, query)
+        ordered = [(refs[fact.id], fact) for fact in ranked[:k]]
         ids = runtime.store.across.message_ids({(ref.key, seq) for ref, fact in ordered for seq in fact.sources})
         return [_named(ref, fact, ids) for ref, fact in ordered]
 
@@ -185,19 +186,9 @@ def _named(ref: SessionRef, fact: Fact, ids: Mapping[tuple[int, int], str]) -> F
     )
 
 
-def _by_worth(stated: Sequence[_Stated]) -> list[_Stated]:
-    last = max((fact.seq for _, fact in stated), default=1)
-    return sorted(stated, key=lambda one: -(one[1].weight + _NEWER * one[1].seq / last))
-
-
-def _by_words(stated: Sequence[_Stated], query: str) -> list[_Stated]:
-    """Those that share a word with a question, the rarest words first."""
-    wanted = set(analyse(query))
-    said = [wanted & set(analyse(f"{fact.subject} {fact.attribute} {fact.text}")) for _, fact in stated]
-    holders = Counter(term for terms in said for term in terms)
-    scores = [math.fsum(math.log1p(len(stated) / holders[term]) for term in terms) for terms in said]
-    ranked = sorted(zip(scores, stated, strict=True), key=lambda one: (-one[0], -one[1][1].seq))
-    return [one for score, one in ranked if score]
+def _by_worth(facts: Sequence[Fact]) -> list[Fact]:
+    last = max((fact.seq for fact in facts), default=1)
+    return sorted(facts, key=lambda fact: -(fact.weight + _NEWER * fact.seq / last))
 
 
 def may_tell_of_user(text: str) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from langchain_tiered_memory.across import user_facts
 from langchain_tiered_memory.across.user_facts import holds_for_user
+from langchain_tiered_memory.summaries.facts.related import by_words
 from tests.store_builders import fact
 
 OF_THE_USER = [
@@ -64,6 +64,6 @@ def test_statements_with_the_same_words_come_newest_first_in_whatever_order_they
         words = chance.sample(foods, 5)
         texts = [" ".join(chance.sample(words, 5)) for _ in range(6)]
         texts += [word for often, word in enumerate(words) for _ in range(often)]
-        known = [(None, replace(stated, text=text, seq=seq)) for seq, text in enumerate(texts)]
-        found = [fact.seq for _, fact in user_facts._by_words(known, " ".join(words))]  # type: ignore[arg-type]
+        known = [replace(stated, text=text, seq=seq) for seq, text in enumerate(texts)]
+        found = [fact.seq for fact in by_words(known, " ".join(words))]
         assert [seq for seq in found if seq < 6] == [5, 4, 3, 2, 1, 0], texts

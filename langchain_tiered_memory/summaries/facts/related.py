@@ -16,7 +16,7 @@ from langchain_tiered_memory.summaries.facts.clauses import read
 from langchain_tiered_memory.summaries.facts.signs import IN_WORDS, SETTLING
 from langchain_tiered_memory.text.lexicon import COMMON
 from langchain_tiered_memory.text.sentences import sentences
-from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.text.terms import BM25_LENGTH_SHARE, BM25_SATURATION, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +44,26 @@ _DIGITS = re.compile(r"\d+")
 _WORD = re.compile(r"[a-z]{1,20}")
 _CODE = re.compile(r"[#\w-]{0,40}[^\W\d][#\w-]{0,40}")
 """A word, and what is no figure because it is part of one: "QX-104"."""
+
+
+def by_words(facts: Sequence[Fact], query: str) -> list[Fact]:
+    """The facts that share words with a question, best first, by BM25."""
+    wanted = list(dict.fromkeys(analyse(query)))
+    said = [Counter(analyse(f"{fact.subject} {fact.attribute} {fact.text} {fact.value}")) for fact in facts]
+    average = sum(map(Counter.total, said)) / len(said) if said else 1.0
+    holders = {term: sum(term in one for one in said) for term in wanted}
+    scored: list[tuple[float, Fact]] = []
+    for fact, terms in zip(facts, said, strict=True):
+        score = 0.0
+        for term in wanted:
+            if terms[term]:
+                length = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * terms.total() / average
+                rarity = math.log(1 + (len(facts) - holders[term] + 0.5) / (holders[term] + 0.5))
+                score += rarity * terms[term] * (BM25_SATURATION + 1) / (terms[term] + BM25_SATURATION * length)
+        if score:
+            scored.append((score, fact))
+    scored.sort(key=lambda one: (-one[0], -one[1].weight, -one[1].seq))
+    return [fact for _, fact in scored]
 
 
 def form_of(value: str) -> str:

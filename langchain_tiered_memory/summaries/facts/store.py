@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,10 @@ from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.summaries.facts import rows
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
+from langchain_tiered_memory.summaries.facts.related import by_words
 from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.supersession import standing
 from langchain_tiered_memory.text.similarity import wording
-from langchain_tiered_memory.text.terms import BM25_LENGTH_SHARE, BM25_SATURATION, analyse
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import FINISHED
@@ -121,27 +120,12 @@ class FactStore(Room):
         track: str | None = None,
         fresh: Sequence[Fact] = (),
     ) -> list[Fact]:
-        """The facts whose words match a question best, best first, by BM25 over the facts of the session.
+        """The facts whose words match a question best, best first.
 
         On one track, or on all; those that do not hold any more with `superseded_too`. `fresh` is as for `best`.
         """
-        wanted = list(dict.fromkeys(analyse(query)))
         held = self.best(ref, SEARCHED, superseded_too=superseded_too, track=track, fresh=fresh)
-        said = [Counter(analyse(f"{fact.subject} {fact.attribute} {fact.text} {fact.value}")) for fact in held]
-        average = sum(map(Counter.total, said)) / len(said) if said else 1.0
-        holders = {term: sum(term in one for one in said) for term in wanted}
-        scored: list[tuple[float, Fact]] = []
-        for fact, terms in zip(held, said, strict=True):
-            score = 0.0
-            for term in wanted:
-                if terms[term]:
-                    length = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * terms.total() / average
-                    rarity = math.log(1 + (len(held) - holders[term] + 0.5) / (holders[term] + 0.5))
-                    score += rarity * terms[term] * (BM25_SATURATION + 1) / (terms[term] + BM25_SATURATION * length)
-            if score:
-                scored.append((score, fact))
-        scored.sort(key=lambda one: (-one[0], -one[1].weight, -one[1].seq))
-        return [fact for _, fact in scored[:k]]
+        return by_words(held, query)[:k]
 
     def best(
         self,
