@@ -150,10 +150,6 @@ class Engine:
         )
         self.contexts.of(session_id, partial(deque, maxlen=SAMPLES)).append(size)
 
-    def sizes_of(self, session_id: str) -> tuple[ContextSize, ...]:
-        """Sizes of the last contexts of a session, oldest first."""
-        return tuple(self.contexts.get(session_id) or ())
-
     def flush(self, session_id: str | None, timeout: float | None = None) -> Flow[FlushReport]:
         """Let the background finish what it has in hand, so that no passage is embedded twice; then do the rest.
 
@@ -212,7 +208,7 @@ class SessionEngine:
         title: str | None,
         scope: Scope | None = None,
     ) -> None:
-        self.engine = engine
+        self.engine: Engine = engine
         self.session_id = session_id
         self.user = user
         self.track = track
@@ -263,10 +259,6 @@ class SessionEngine:
         """The one track that this handle may read; `None` without a scope, which reads all."""
         return self.track if self.scope is not None else None
 
-    def wake(self) -> None:
-        """Have the background worker look at this session."""
-        self.engine.wake(self.session_id)
-
     def add(
         self,
         messages: Iterable[Any],
@@ -311,19 +303,15 @@ class SessionEngine:
             if request is not None:
                 keep(runtime, self.session_id, request, batch[-1].usage_metadata, was_seen=False)
         if appended is not None and (appended.new or appended.revised):
-            self.wake()
+            self.engine.wake(self.session_id)
         return ids, appended
-
-    def flush(self, timeout: float | None = None) -> Flow[FlushReport]:
-        """Finish what is due of this session, as `Engine.flush` does."""
-        return self.engine.flush(self.session_id, timeout)
 
     def adding(self, messages: Iterable[Any], *, wait: bool = False, **about: Any) -> Flow[list[str]]:  # noqa: ANN401 - as for `add`
         """As `add`; if to `wait`, finish what it made due. Where that cannot be done now, it stays due."""
         ids, _ = self.add(messages, **about)
         try:
             if wait:
-                yield from self.flush()
+                yield from self.engine.flush(self.session_id)
         except StorageError as error:  # the messages are written
             told = f"{type(error).__name__}: {error}"
             self.runtime.report(EventName.BACKGROUND_FAILED, told, session_id=self.session_id)
@@ -374,7 +362,7 @@ class SessionEngine:
             runtime.last_requests.await_answer(self.session_id, self.track, sent)
         self.engine.note_context(self.session_id, self.track, context)
         if runtime.view_cache.wishes.take(self.session_id):
-            self.wake()
+            self.engine.wake(self.session_id)
         return context
 
     def preview(self, query: str | None = None, **asked: Any) -> Flow[ViewDiff]:  # noqa: ANN401 - as `_request` takes them

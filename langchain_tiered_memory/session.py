@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence  # noqa: TC003
+from functools import partial
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
@@ -148,9 +149,9 @@ class Session(RecordVerbs, ViewVerbs, ShownHandle, sheet="sessions.session"):
         Args:
             timeout: The most seconds to take. With `None`, until all is done.
         """
-        return run(self.core.flush(timeout))
+        return run(self.core.engine.flush(self.session_id, timeout))
 
-    aflush = flow_twin(flush, lambda self: self.core.flush)
+    aflush = flow_twin(flush, lambda self: partial(self.core.engine.flush, self.session_id))
 
     def page(self, *, contexts: Sequence[Context] = ()) -> str:
         """Return the session as one HTML page: messages, summaries, facts, decisions, checkpoints, files and cost.
@@ -210,5 +211,5 @@ class Session(RecordVerbs, ViewVerbs, ShownHandle, sheet="sessions.session"):
             alone=self.core.scope is not None,
             checkpointer=checkpointer,
         )
-        self.core.wake()
+        self.core.engine.wake(self.session_id)
         return receipt

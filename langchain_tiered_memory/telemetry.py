@@ -79,15 +79,11 @@ def _provider(module: str, getter: str) -> Any:  # noqa: ANN401 - as above
     return None if provider is None or type(provider).__name__ in _IDLE else provider
 
 
-def _instrument(name: str) -> Any:  # noqa: ANN401 - as above
-    provider = _provider("opentelemetry.metrics", "get_meter_provider")
-    return None if provider is None else _instrument_of(provider, name)
-
-
 def record(name: str, amount: float, attributes: Mapping[str, Any] | None = None) -> None:
     """Add to a counter, or note a value in a histogram."""
-    instrument = _instrument(name)
-    if instrument is not None:
+    provider = _provider("opentelemetry.metrics", "get_meter_provider")
+    if provider is not None:
+        instrument = _instrument_of(provider, name)
         note = instrument.add if _INSTRUMENTS[name][0] == "counter" else instrument.record
         note(amount, dict(attributes or {}))
 

@@ -42,7 +42,7 @@ from langchain_tiered_memory.integrations.graph.node_cache import (
     model_input,
     plan_of,
 )
-from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in
+from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, found_in
 from langchain_tiered_memory.integrations.state import branch_in, part_of, update_with
 from langchain_tiered_memory.types.arguments import Count, Name, Scope, Seconds, Tool  # noqa: TC001
 
@@ -83,10 +83,9 @@ def remember_node(
         user_key: The key of the config's `configurable` that names the user.
         name: The node's name, if `add_node` gets none.
     """
-    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 
     def journey(state: Any, config: RunnableConfig) -> dict[str, Any]:  # noqa: ANN401 - any state
-        found = found_in(memory, wiring, state, config)
+        found = found_in(memory, state, config, messages_key=messages_key, track=track, user_key=user_key)
         found.session.core.check_owner()
         return update_with(messages_key, found.remembered(kind=kind, task=task))
 
@@ -115,13 +114,12 @@ def condense_node(
         user_key: As for `remember_node`.
         name: The node's name, if `add_node` gets none.
     """
-    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 
     def journey(state: Any, config: RunnableConfig) -> Flow[dict[str, Any]]:  # noqa: ANN401 - any state
-        found = found_in(memory, wiring, state, config)
+        found = found_in(memory, state, config, messages_key=messages_key, track=track, user_key=user_key)
         found.session.core.check_owner()
         record = found.remembered()
-        report = yield from found.session.core.flush(timeout)
+        report = yield from found.session.core.engine.flush(found.session.session_id, timeout)
         figures = {"summaries": report.summaries, "vectors": report.vectors, "pending": report.pending}
         return update_with(messages_key, record, condensed=figures)
 
@@ -168,14 +166,14 @@ def context_node(
         name: The node's name, if `add_node` gets none.
     """
     asked = {"model": model, "system": system, "tools": tools, "max_tokens": max_tokens, "query": query, "view": view}
-    wires = {"messages_key": messages_key, "track": track, "user_key": user_key}
-    call, handover, wiring = _announced(memory, asked | {"profile": profile, "scope": scope} | wires, "context_node")
+    wires: dict[str, Any] = {"messages_key": messages_key, "track": track, "user_key": user_key}
+    call, handover, _ = _announced(memory, asked | {"profile": profile, "scope": scope}, "context_node")
 
     def journey(state: Any, config: RunnableConfig) -> Flow[dict[str, Any]]:  # noqa: ANN401 - any state
-        found = found_in(memory, wiring, state, config)
+        found = found_in(memory, state, config, **wires)
         context, record, notices = yield from assembled(found, call, handover)
         yield Streams(config).telling(notices)
-        plan = plan_of(call, wiring, found, context, config=config, name=name)
+        plan = plan_of(call, wires, found, context, config=config, name=name)
         return update_with(messages_key, record, **plan)
 
     return MemoryNode(name, journey)
@@ -194,10 +192,10 @@ def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[Co
         name: The node's name in the graph.
         **asked: As for `context_node`.
     """
-    call, handover, wiring = _announced(memory, asked, "guard_node")
+    call, handover, wires = _announced(memory, asked, "guard_node")
 
     def journey(state: Any, config: RunnableConfig) -> Flow[dict[str, Any]]:  # noqa: ANN401 - any state
-        found = found_in(memory, wiring, state, config)
+        found = found_in(memory, state, config, **wires)
         context, record, notices = yield from assembled(found, call, handover)
         yield Streams(config).telling(notices)
         report, outcome = context.guard, context.guard.outcome
@@ -215,17 +213,19 @@ def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[Co
             "checkpoint_id": report.checkpoint_id,
             "langgraph_checkpoint_id": found.place.checkpoint_id,
         }
-        return update_with(wiring.messages_key, record, guard=figures)
+        return update_with(wires.get("messages_key", "messages"), record, guard=figures)
 
     return MemoryNode(name, journey)
 
 
-def _announced(memory: MemorySource, given: Mapping[str, Any], where: str) -> tuple[ModelCall, Handover, Wiring]:
-    """A model call, which later nodes know by its fingerprint; the cache for its contexts; and the wiring."""
+def _announced(
+    memory: MemorySource, given: Mapping[str, Any], where: str
+) -> tuple[ModelCall, Handover, dict[str, Any]]:
+    """A model call, which later nodes know by its fingerprint; the cache for its contexts; and what was not its own."""
     check_known_view(where, memory, given.get("view", "default"))
     call, handover = call_of({name: value for name, value in given.items() if name not in WIRES}), handover_of(memory)
     handover.calls[call.fingerprint] = call
-    return call, handover, Wiring(**{name: given[name] for name in WIRES if name in given})
+    return call, handover, {name: given[name] for name in WIRES if name in given}
 
 
 @checked(SettingsError)
@@ -263,7 +263,6 @@ def evict_node(
     if keep_messages > at_messages:
         msg = f"evict_node: keep_messages must be from 1 to at_messages ({at_messages}), not {keep_messages}"
         raise SettingsError(msg)
-    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 
     def journey(state: Any, config: RunnableConfig) -> dict[str, Any]:  # noqa: ANN401 - any state
         if branch_in(state, messages_key) is None:
@@ -272,7 +271,7 @@ def evict_node(
                 "mix TieredState into the graph's state, and put remember_node before evict_node"
             )
             raise InvalidInputError(msg)
-        found = found_in(memory, wiring, state, config)
+        found = found_in(memory, state, config, messages_key=messages_key, track=track, user_key=user_key)
         if len(found.messages) <= at_messages:
             return {}
         found.session.core.check_owner()

@@ -158,7 +158,7 @@ class Run(ShownHandle):
             counts=dict(runtime.store.kept_files.times(ref).figures),
             timings=known.timings,
             alerts=known.alerts,
-            contexts=self.core.engine.sizes_of(self.session_id),
+            contexts=tuple(self.core.engine.contexts.get(self.session_id) or ()),
             not_loaded=known.not_loaded,
         )
 

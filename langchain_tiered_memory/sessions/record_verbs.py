@@ -155,7 +155,7 @@ class SessionCore:
     def __init__(self, core: SessionEngine) -> None:
         self.core = core
         """The session behind the verbs, for integrations. Its names may change in any version."""
-        self.session_id = core.session_id
+        self.session_id: str = core.session_id
         self.track = core.track
 
 
@@ -454,7 +454,7 @@ class RecordVerbs(SessionCore):
             raise InvalidInputError(msg)
         if text is not None:
             rated = _reworded(core, ref, rated, text.strip())
-        core.wake()
+        core.engine.wake(core.session_id)
         return rated
 
     arate = off_loop_twin(rate)

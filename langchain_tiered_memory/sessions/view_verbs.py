@@ -130,10 +130,8 @@ class ViewVerbs(SessionCore):
 
         It covers the last 2,000 contexts that this process made. The database does not keep them.
         """
-        own = self.core.only_track
-        return WindowUse(
-            size for size in self.core.engine.sizes_of(self.session_id) if own is None or size.track == own
-        )
+        own, sizes = self.core.only_track, self.core.engine.contexts.get(self.session_id) or ()
+        return WindowUse(size for size in tuple(sizes) if own is None or size.track == own)
 
     def outcomes(self, *, limit: Count = 50) -> list[Outcome]:
         """Return the outcomes of past condensations of this session's views, newest first.
@@ -270,7 +268,7 @@ class ViewVerbs(SessionCore):
         task, is_new = runtime.store.runs.finish_task(ref, task_id, runtime.now(), track=self.track, alone=alone)
         number = task.number if is_new else None
         self._save_in_passing(reasons_to_save(settings=runtime.settings.checkpoints, finished_task=number))
-        self.core.wake()
+        self.core.engine.wake(self.session_id)
         return task
 
     afinish_task = off_loop_twin(finish_task)

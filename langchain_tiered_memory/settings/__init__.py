@@ -74,27 +74,11 @@ levels that it shows least to rules, and its room for file work grows more slowl
 
 
 __all__ = [
-    "CheckpointSettings",
-    "CondensationSettings",
-    "ContextSettings",
-    "FileSettings",
-    "GuardSettings",
-    "LevelSettings",
-    "MonitoringSettings",
-    "PriceSettings",
-    "RecallSettings",
-    "RoomSettings",
-    "SectionShares",
-    "Settings",
-    "SettingsName",
-    "StrategySettings",
-    "ThresholdSettings",
-    "TierRule",
-    "TierSettings",
-    "TreeSettings",
-    "ValidationSettings",
-    "ViewSettings",
-]
+    "CheckpointSettings", "CondensationSettings", "ContextSettings", "FileSettings", "GuardSettings", "LevelSettings",
+    "MonitoringSettings", "PriceSettings", "RecallSettings", "RoomSettings", "SectionShares", "Settings",
+    "SettingsName", "StrategySettings", "ThresholdSettings", "TierRule", "TierSettings", "TreeSettings",
+    "ValidationSettings", "ViewSettings",
+]  # fmt: skip
 
 
 PRIVATE_FILE_MODE = 0o600

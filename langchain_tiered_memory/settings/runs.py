@@ -80,37 +80,19 @@ class FileSettings(Frozen):
     )
     """What each tool does, by its name in lower case. With none, no file counts as touched."""
     path_keys: tuple[str, ...] = (
-        "file_path",
-        "path",
-        "filename",
-        "file",
-        "filepath",
-        "target_file",
-        "notebook_path",
-        "abs_path",
-        "files",
-        "paths",
-        "directory",
-        "dir",
-    )
+        "file_path", "path", "filename", "file", "filepath", "target_file", "notebook_path", "abs_path", "files",
+        "paths", "directory", "dir",
+    )  # fmt: skip
     """Arguments of such a tool that name files."""
     roots: Paths = ()
     """Folders whose files may be read: for the checksums of checkpoints, and by a run without its own roots. Links are
     followed first."""
     share: float = Field(default=0.05, ge=0, le=1)
     """Share of the budget for the list of files that the recent messages do not show."""
-    ignore: tuple[str, ...] = (
-        "*.pyc",
-        "*/__pycache__/*",
-        "*/node_modules/*",
-        "*/.git/*",
-        "/tmp/*",  # noqa: S108 - a pattern, no place to write
-        "*.tmp",
-        "*.swp",
-        "*.lock",
-        "*/dist/*",
-        "*/.venv/*",
-    )
+    ignore: tuple[str, ...] = (  # `/tmp/*` is a pattern, no place to write
+        "*.pyc", "*/__pycache__/*", "*/node_modules/*", "*/.git/*", "/tmp/*", "*.tmp", "*.swp", "*.lock",  # noqa: S108
+        "*/dist/*", "*/.venv/*",
+    )  # fmt: skip
     """Temporary and generated files, as shell patterns. They are never listed."""
 
 

@@ -22,7 +22,7 @@ from langchain_tiered_memory.driver import arun, each_step, off_loop_function, r
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
 from langchain_tiered_memory.integrations.graph.memory_node import Notices, unstreamed
-from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Found, Wiring, found_in, opened
+from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Found, found_in, opened
 from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes, place_of
 from langchain_tiered_memory.integrations.state import STATE_KEY, BranchRecord, current, part_of
 from langchain_tiered_memory.messages.content_blocks import name_of_tool
@@ -93,7 +93,7 @@ def handover_of(memory: MemorySource) -> Handover:
 
 
 def plan_of(
-    call: ModelCall, wiring: Wiring, found: Found, context: Context, *, config: RunnableConfig, name: str
+    call: ModelCall, wires: Mapping[str, Any], found: Found, context: Context, *, config: RunnableConfig, name: str
 ) -> dict[str, Any]:
     """The parts of the state's record about a context: the newest plan, and the plan of each `context_node`."""
     ran = config.get("metadata") or {}
@@ -102,9 +102,7 @@ def plan_of(
         "call": call.fingerprint,
         "node": node,
         "step": f"{found.session.track}:{ran['langgraph_step']}" if "langgraph_step" in ran else None,
-        "messages_key": wiring.messages_key,
-        "track": wiring.track,
-        "user_key": wiring.user_key,
+        **wires,
         "messages": len(context.messages),
         "stable_messages": context.stable_messages,
         "tokens": context.tokens,
@@ -187,7 +185,7 @@ def input_of_model(
         )
         raise InvalidInputError(msg)
     call = call_of({**(planned.asked if planned is not None else {}), **asked})
-    context, _, _ = yield from assembled(found_in(memory, Wiring(**wires), state, config), call, handover, take=True)
+    context, _, _ = yield from assembled(found_in(memory, state, config, **wires), call, handover, take=True)
     return list(context.messages)
 
 

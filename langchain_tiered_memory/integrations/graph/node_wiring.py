@@ -6,7 +6,7 @@ A list that was never stored gets its first record here, which relates it to wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -47,19 +47,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wiring:
-    """Where a node finds what it works on."""
-
-    messages_key: str | None = "messages"
-    """The state's list of messages. `None` if there is none."""
-    track: str | None = None
-    """The track of all the node's messages. `None`: the place in the graph decides."""
-    user_key: str = "user_id"
-    """Key of the config's `configurable` that may name the session's user."""
-
-
-WIRES = tuple(field.name for field in fields(Wiring))
+WIRES = ("messages_key", "track", "user_key")
+"""The arguments of nodes that say where they find what they work on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +105,25 @@ def opened(memory: MemorySource) -> TieredMemory:
     return found
 
 
-def found_in(memory: MemorySource, wiring: Wiring, state: object, config: RunnableConfig) -> Found:
-    """The session and messages of a node."""
-    there, place, key = opened(memory), place_of(config, wiring.user_key), wiring.messages_key
-    record = branch_in(state, key) if key is not None else None
-    line = line_of_nodes(there, place, record, track=wiring.track)
+def found_in(
+    memory: MemorySource,
+    state: object,
+    config: RunnableConfig,
+    *,
+    messages_key: str | None = "messages",
+    track: str | None = None,
+    user_key: str = "user_id",
+) -> Found:
+    """The session and messages of a node, with no messages if the state has no list. The arguments are the node's."""
+    there, place = opened(memory), place_of(config, user_key)
+    record = branch_in(state, messages_key) if messages_key is not None else None
+    line = line_of_nodes(there, place, record, track=track)
     session = session_at(there, place, track=line.track)
-    if key is None:
+    if messages_key is None:
         return Found(session=session, place=place, messages=[], record=None, is_truth=False, is_apart=line.is_apart)
     if record is None or place.saver is None:
         session.core.check_owner()
-    return found_on(session, place, line, _messages(state, key), record=record, messages_key=key)
+    return found_on(session, place, line, _messages(state, messages_key), record=record, messages_key=messages_key)
 
 
 def found_on(
