@@ -12,6 +12,7 @@ from langchain_core.outputs import ChatResult
 from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.driver import Flow, arun, run
 from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls
@@ -91,13 +92,19 @@ async def test_a_useless_answer_is_repaired_once_and_then_an_error(drive: Drive,
 
 
 async def test_an_answer_in_another_language_of_the_same_script_is_repaired(drive: Drive) -> None:
-    french = ["Nous avons décidé que le projet est dans les mains de la ville et que les plans sont pour elle"] * 8
+    french = (
+        "Nous avons décidé que le projet est dans les mains de la ville et que les plans sont pour elle",
+        "Le chantier du port commence en septembre, les ouvriers attendent encore les grues",
+        "La mairie paie la moitié des travaux, l'autre moitié vient de la région",
+        "Une pluie forte a inondé le sous-sol, il faut pomper avant de couler le béton",
+    )
     english = (
         "## Overview\n"
         + "They have decided that the project is in the hands of the city and that this was for the best. " * 3
     )
     good = "## Overview\nLe projet est dans les mains de la ville."
-    made = await drive(condenser(answering(english, good)).condense(job(*french, target=80, most=150)))
+    soundly = condenser(answering(english, good), validation=ValidationSettings())
+    made = await drive(soundly.condense(job(*french, target=80, most=150)))
     assert made.text == good
 
 
