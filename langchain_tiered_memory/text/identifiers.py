@@ -13,7 +13,7 @@ from langchain_tiered_memory.text.lexicon import NO_NAMES
 from langchain_tiered_memory.text.readings import MEASURED_CHARS, read_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 
 _MONTH = (
@@ -116,19 +116,19 @@ class Marks(NamedTuple):
 @read_once
 def marks_of(line: str) -> Marks:
     """What a text without line breaks names."""
-    shapes: list[tuple[int, int, int]] = []
+    shapes: list[str] = []
     left = line
     has_digits = _DIGIT.search(line) is not None
-    for kind, (pattern, sign) in enumerate(SHAPES):
+    for pattern, sign in SHAPES:
         if pattern in _OF_DIGITS and not has_digits:
             continue
         if not (sign in left if isinstance(sign, str) else sign.search(left)):
             continue
-        spans = [match.span() for match in pattern.finditer(left)]
-        shapes += [(kind, start, stop) for start, stop in spans]
-        left = _without(left, spans)  # so that no part of it is found again as a figure or a name
-    stated = frozenset((*_shapes(line, shapes), *(_figures(left) if has_digits else ())))
-    keys = stated.union(_quotes(left, shapes)) if _QUOTES.search(left) else stated
+        trailing = _TRAILING if pattern is URL else "."
+        shapes += [folded(match[0]).rstrip(trailing) for match in pattern.finditer(left)]
+        left = pattern.sub(taken, left)  # so that no part of it is found again as a figure or a name
+    stated = frozenset((*shapes, *(_figures(left) if has_digits else ())))
+    keys = stated.union(_quotes(left)) if _QUOTES.search(left) else stated
     return Marks(left, stated, keys, keys.union(names(left)) if _NAME_SIGN.search(left) else keys)
 
 
@@ -192,19 +192,9 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _without(line: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The line with all of these blanked, every other character in its place."""
-    pieces: list[str] = []
-    at = 0
-    for start, stop in spans:
-        pieces += (line[at:start], TAKEN * (stop - start))
-        at = stop
-    return "".join((*pieces, line[at:])) if pieces else line
-
-
-def _shapes(line: str, shapes: Iterable[tuple[int, int, int]]) -> Iterator[str]:
-    for kind, start, stop in shapes:
-        yield folded(line[start:stop]).rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
+def taken(match: re.Match[str]) -> str:
+    """What stands in the place of a match: every other character keeps its own."""
+    return TAKEN * len(match[0])
 
 
 def _figures(left: str) -> Iterator[str]:
@@ -214,21 +204,12 @@ def _figures(left: str) -> Iterator[str]:
             yield number
 
 
-def _quotes(left: str, shapes: Sequence[tuple[int, int, int]]) -> Iterator[str]:
-    for match in QUOTED.finditer(_closed_up(left, shapes)):
+def _quotes(left: str) -> Iterator[str]:
+    # With one mark for each shape: what stands in quotes is bounded by its own length.
+    for match in QUOTED.finditer(TAKEN.join(filter(None, left.split(TAKEN)))):
         quoted = folded(next(group for group in match.groups() if group)).strip(_TRAILING)
         if quoted and TAKEN not in quoted and len(quoted.split()) <= _MAX_QUOTED_WORDS:
             yield quoted
-
-
-def _closed_up(left: str, shapes: Sequence[tuple[int, int, int]]) -> str:
-    """What is left of a line, with one mark for each shape: what stands in quotes is bounded by its own length."""
-    pieces: list[str] = []
-    at = 0
-    for start, stop in sorted((start, stop) for _, start, stop in shapes):
-        pieces.append(left[at:start])
-        at = stop
-    return TAKEN.join((*pieces, left[at:]))
 
 
 def names(text: str) -> list[str]:

@@ -63,7 +63,7 @@ def information_loss(sources: Sequence[str], summary: str) -> float:
     size of the same sources, not between texts of different kinds. Of all sources together the first 400,000 characters
     are measured.
     """
-    lines = _measured(sources)
+    lines = [line for line in "\n".join(sources)[:MEASURED_CHARS].splitlines() if line.strip()]
     words = Counter(term for line in lines for term in set(analyse(line)))
     named = Counter(one for line in lines for one in identifiers(line))
     if not words and not named:
@@ -72,29 +72,14 @@ def information_loss(sources: Sequence[str], summary: str) -> float:
     stated = {term for line in said for term in analyse(line)}
     stated_names = frozenset[str]().union(*(identifiers(line) for line in said))
     text = "\n".join(map(folded, said))
-    whole: list[float] = []
-    lost: list[float] = []
-    for term, count in words.items():
-        weight = rarity(count, len(lines))
-        whole.append(weight)
-        lost.append(0.0 if term in stated else weight)
-    for name, count in named.items():
-        weight = IDENTIFIER_WEIGHT * rarity(count, len(lines))
-        whole.append(weight)
-        lost.append(0.0 if name in stated_names or states(text, name) else weight)
+    told = [(rarity(count, len(lines)), term in stated) for term, count in words.items()]
+    told += [
+        (IDENTIFIER_WEIGHT * rarity(count, len(lines)), name in stated_names or states(text, name))
+        for name, count in named.items()
+    ]
     # Sums that do not depend on the order of sets, which is another in each process.
-    return min(1.0, math.fsum(lost) / math.fsum(whole))
-
-
-def _measured(sources: Sequence[str]) -> list[str]:
-    room = MEASURED_CHARS
-    lines: list[str] = []
-    for source in sources:
-        lines += source[:room].splitlines()
-        room -= len(source)
-        if room <= 0:
-            break
-    return [line for line in lines if line.strip()]
+    lost = math.fsum(weight for weight, is_kept in told if not is_kept)
+    return min(1.0, lost / math.fsum(weight for weight, _ in told))
 
 
 @dataclass(slots=True)

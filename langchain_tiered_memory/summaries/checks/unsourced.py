@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import HEADING, INSTEAD, NOTE, NOTED
-from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL, folded, states
+from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, TAKEN, URL, folded, states, taken
 from langchain_tiered_memory.text.readings import MEASURED_CHARS
 from langchain_tiered_memory.text.sentences import FENCE, pieces
 from langchain_tiered_memory.types.records import utc
@@ -56,7 +56,6 @@ _PAIRED = 64
 chance would explain anything."""
 _PERCENT = 100.0
 _NEAR = 1e-9
-_LEAST_ROWS = 2
 _LEAST_PAIRED = 10.0
 """Smaller sums and counts are explained by anything, and are never judged."""
 
@@ -91,8 +90,7 @@ class Evidence:
         for at in self.times:
             moment = utc(at)
             values |= dict.fromkeys(map(float, (moment.year, moment.month, moment.day, moment.hour, moment.minute)))
-        values |= dict.fromkeys((float(len(self.texts)),))
-        return tuple(values | dict.fromkeys(total for text in self.texts for total in _totals(text)))
+        return tuple(values | dict.fromkeys((float(len(self.texts)),)))
 
     @cached_property
     def _stated(self) -> list[float]:
@@ -125,20 +123,6 @@ class Evidence:
         """
         tolerance = 10.0**places / 2 + _NEAR
         return _near(self._stated, value, tolerance) or _near(self._following, value, min(tolerance, 0.5 + _NEAR))
-
-
-def _totals(text: str) -> Iterator[float]:
-    """Sums of the columns of tables, and of all their columns: lines in a row that have as many figures each."""
-    rows: list[list[float]] = []
-    for line in (*text.splitlines(), ""):
-        row = [value for value, _ in (next(_readings(match["digits"])) for match in _NUMBER.finditer(line))]
-        if rows and len(row) != len(rows[0]):
-            if len(rows) >= _LEAST_ROWS:
-                columns = [sum(column) for column in zip(*rows, strict=True)]
-                yield from (*columns, sum(columns))
-            rows = []
-        if row:
-            rows.append(row)
 
 
 def figures_in(text: str) -> Iterator[tuple[float, int]]:
@@ -192,14 +176,10 @@ def _readings(digits: str) -> Iterator[tuple[float, int]]:
     """A number as either way of writing it reads: `1,234` may be a thousand, or one and a bit."""
     plain = _SPACED.sub("", digits)
     whole = _POINT.sub("", plain)
-    yield float(whole), _trailing_zeros(whole)
+    yield float(whole), len(whole) - len(whole.rstrip("0")) if whole.strip("0") else 0
     if len(_POINT.findall(plain)) == 1:
         head, _, tail = plain.replace(",", ".").partition(".")
         yield float(f"{head}.{tail}"), -len(tail)
-
-
-def _trailing_zeros(whole: str) -> int:
-    return len(whole) - len(whole.rstrip("0")) if whole.strip("0") else 0
 
 
 def _derived(values: Sequence[float]) -> Iterator[float]:
@@ -281,16 +261,14 @@ def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
         if in_code or fence or HEADING.match(line):
             lines.append(line)
             continue
-        ours = [(*mark.span(), False) for pattern in (NOTED, INSTEAD) for mark in pattern.finditer(line)]
-        spans = _first_of_each_place([*ours, *_spans(line, found)])
         before = set(_named_in(line))
-        new = [span for *span, is_strange in spans if is_strange and line[slice(*span)] not in before]
+        new = sorted(span for span in _strange(line, found) if line[slice(*span)] not in before)
         all_marked += [line[start:stop] for start, stop in new]
         lines.append(_with_marks(line, new) if new else line)
     return "\n".join(lines), tuple(dict.fromkeys(all_marked))
 
 
-def _with_marks(line: str, spans: Sequence[Sequence[int]]) -> str:
+def _with_marks(line: str, spans: Sequence[tuple[int, int]]) -> str:
     """A line with a mark before the stop of each sentence that has some of these spans."""
     ends, at = list[int](), 0
     for piece in pieces(line):
@@ -309,32 +287,20 @@ def _with_marks(line: str, spans: Sequence[Sequence[int]]) -> str:
     return kept + line[at:]
 
 
-def _spans(line: str, found: Evidence) -> Iterator[tuple[int, int, bool]]:
-    """What a line names, with whether it is strange to the sources; what comes first hides what overlaps it."""
-    shapes: tuple[tuple[re.Pattern[str], Callable[[str, Evidence], bool]], ...] = (
-        (URL, _code_is_known), (EMAIL, _code_is_known), (PATH, _path_is_known), (DATE, _date_is_known),
-        (CODE, _code_is_known), (NUMBER, _figure_is_known),
-    )  # fmt: skip
-    counting = _COUNTING.match(line)
-    if counting:
-        yield 0, counting.end(), False
-    for pattern, is_known in shapes:
-        for match in pattern.finditer(line):
+def _strange(line: str, found: Evidence) -> Iterator[tuple[int, int]]:
+    """Where a line names what is strange to the sources; what one shape took is no other's."""
+    left = line
+    for pattern in (NOTED, INSTEAD, _COUNTING):
+        left = pattern.sub(taken, left)
+    for pattern, is_known in _SHAPES:
+        for match in pattern.finditer(left):
             shown = match[0].rstrip(".,;:!?'\")]}")
-            if shown and not set(shown) & set("[]"):
-                is_strange = not is_known(shown, found) and not found.quotes(shown)
-                yield match.start(), match.start() + len(shown), is_strange
-
-
-def _first_of_each_place(spans: Sequence[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
-    """Spans in the order of the line, without those that overlap one that was named before."""
-    chosen: list[tuple[int, int, bool]] = []
-    taken = bytearray(max((stop for _, stop, _ in spans), default=0))
-    for start, stop, is_strange in spans:
-        if not any(taken[start:stop]):
-            taken[start:stop] = b"\x01" * (stop - start)
-            chosen.append((start, stop, is_strange))
-    return sorted(chosen)
+            if not shown or set(shown) & set("[]"):
+                continue
+            start, stop = match.start(), match.start() + len(shown)
+            left = f"{left[:start]}{TAKEN * len(shown)}{left[stop:]}"
+            if not is_known(shown, found) and not found.quotes(shown):
+                yield start, stop
 
 
 def _code_is_known(shown: str, found: Evidence) -> bool:
@@ -379,3 +345,9 @@ def _figure_is_known(shown: str, found: Evidence) -> bool:
 
 def _letters(text: str) -> str:
     return _NOT_ALNUM.sub("", text.casefold())
+
+
+_SHAPES: tuple[tuple[re.Pattern[str], Callable[[str, Evidence], bool]], ...] = (
+    (URL, _code_is_known), (EMAIL, _code_is_known), (PATH, _path_is_known), (DATE, _date_is_known),
+    (CODE, _code_is_known), (NUMBER, _figure_is_known),
+)  # fmt: skip
