@@ -10,7 +10,6 @@ Whoever calls these has locked the session.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -80,8 +79,12 @@ def write_facts(connection: Connection, key: int, summary_id: str, found: Sequen
     newest = connection.scalar(select(func.max(table.c.seq)).where(table.c.session_key == key))
     is_behind = not mentions and isinstance(newest, int) and all(fact.seq > newest for fact in new.values())
     gone = drop_facts(connection, key, [*mentions, *new], again=new)
-    values = [_values(key, summary_id, fact, least_mentions=_count(mentions.get(fact.id))) for fact in new.values()]
-    insert_all(connection, table, values)
+    kept = {one: count for one, count in mentions.items() if type(count) is int}
+    insert_all(
+        connection,
+        table,
+        [_values(key, summary_id, fact, least_mentions=kept.get(fact.id, 1)) for fact in new.values()],
+    )
     if mentions or new:
         if is_behind:
             _stand_behind(connection, key, after=newest)
@@ -152,9 +155,9 @@ def told_elsewhere(connection: Connection, key: int, seqs: Sequence[int], fact_i
     Their words may be those notes' words.
     """
     naming = and_(table.c.session_key == key, table.c.by_model, or_(table.c.instead_of != "[]", table.c.ends != "[]"))
-    wanted, ids = frozenset(seqs), sorted(fact_ids)
+    wanted = frozenset(seqs)
     query = select(table.c.summary_id, table.c.instead_of, table.c.ends).where(naming)
-    return [row.summary_id for row in connection.execute(query) if _names(row, wanted, ids)]
+    return [row.summary_id for row in connection.execute(query) if _names(row, wanted, fact_ids)]
 
 
 def joined_beside(connection: Connection, key: int, read: Collection[str]) -> list[str]:
@@ -208,9 +211,9 @@ def stand_anew(connection: Connection, key: int, changed: Sequence[Named] | None
 def _hanging(known: Mapping[str, Placed], moved: Sequence[Named]) -> tuple[set[str], list[str]]:
     """The facts that are judged otherwise, maybe, where these came, went or changed, and all that is looked at then."""
     ids, seqs = {one.id for one in moved}, frozenset(one.seq for one in moved)
-    begins, others = sorted(ids), [row for name, row in known.items() if name not in ids]
+    others = [row for name, row in known.items() if name not in ids]
     judged = {one.id for one in near(moved, others, ahead=True)} | (ids & known.keys())
-    judged |= {row.id for row in others if _names(row, seqs, begins)}
+    judged |= {row.id for row in others if _names(row, seqs, ids)}
     named, ends = set[int](), set[str]()
     for name in judged:
         named.update(listed(known[name].instead_of, int))
@@ -224,15 +227,10 @@ def _hanging(known: Mapping[str, Placed], moved: Sequence[Named]) -> tuple[set[s
     return judged, [*needed, *(by for name in needed & known.keys() if (by := known[name].superseded_by) is not None)]
 
 
-def _names(row: Placed, seqs: frozenset[int], ids: Sequence[str]) -> bool:
+def _names(row: Placed, seqs: frozenset[int], ids: Collection[str]) -> bool:
     """Whether a fact says that it changes, finishes or withdraws what these messages, or some of these facts, say."""
-    return not seqs.isdisjoint(listed(row.instead_of, int)) or any(_begins(ids, one) for one in listed(row.ends, str))
-
-
-def _begins(ids: Sequence[str], begin: str) -> bool:
-    """Whether one of these ids, in their order, begins so."""
-    at = bisect_left(ids, begin)
-    return at < len(ids) and ids[at].startswith(begin)
+    ends = tuple(listed(row.ends, str))
+    return not seqs.isdisjoint(listed(row.instead_of, int)) or any(one.startswith(ends) for one in ids if ends)
 
 
 def _is_placed(one: Named) -> bool:
@@ -331,10 +329,6 @@ def listed(column: object, kind: type[Listed]) -> list[Listed]:
         return [one for one in json.loads(str(column)) if isinstance(one, kind)]
     except (ValueError, TypeError):
         return []  # a damaged row, which `verify` names
-
-
-def _count(kept: object) -> int:
-    return kept if type(kept) is int and kept > 0 else 1
 
 
 def as_stored(fact: Fact) -> Fact:
