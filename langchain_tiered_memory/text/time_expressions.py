@@ -7,7 +7,6 @@ are northern.
 """
 
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,6 +17,9 @@ _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nin
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS, start=1)}
 _COUNTS |= {"a": 1, "an": 1, "a couple of": 2}
 _UNIT_DAYS = {"day": 1, "week": 7, "weekend": 7}
+_NAMED_DAYS = {"today": 0, "tonight": 0, "this morning": 0, "the day before yesterday": 2}
+_DISTANCES = frozenset({"unit", "weekday", "named"})
+"""Parts of an expression that is measured from now."""
 
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -52,94 +54,54 @@ def find_intervals(text: str, *, now: datetime) -> list[Interval]:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     found: set[Interval] = set()
     taken: list[tuple[int, int]] = []
-    for pattern, resolve in _PATTERNS:
+    for pattern in _PATTERNS:
         for match in pattern.finditer(text):
             if any(match.start() < stop and start < match.end() for start, stop in taken):
                 continue
+            said = {name: part.casefold() for name, part in match.groupdict().items() if part}
             try:
-                intervals = list(resolve(match, midnight))
+                interval = _distance(said, midnight) if said.keys() & _DISTANCES else _date(said, midnight)
             except (ValueError, OverflowError):  # 31 February, or outside the years 1 to 9999
                 continue
-            found.update(one for one in intervals if one.start < one.stop)
+            if interval.start < interval.stop:
+                found.add(interval)
             taken.append(match.span())
     return sorted(found)
 
 
-def _numeric(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
-    day = match["day"]
-    start = midnight.replace(year=int(match["year"]), month=int(match["number"]), day=int(day or 1))
-    yield Interval(start, start + timedelta(days=1) if day else _month_after(start, 1))
+def _date(said: dict[str, str], midnight: datetime) -> Interval:
+    """The day, days, month, season or year that is named; without a year the latest that has begun."""
+    day, months = int(said.get("day", 1)), 12
+    month = 1
+    if "season" in said:
+        month, months = _SEASONS[said["season"]], 3
+    elif "number" in said or "month" in said:
+        month = int(said["number"]) if "number" in said else _MONTHS.index(said["month"][:3]) + 1
+        months = 1
+    year = int(said["year"]) if "year" in said else midnight.year - ((month, day) > (midnight.month, midnight.day))
+    start = midnight.replace(year=year, month=month, day=day)
+    if "day" not in said:
+        return Interval(start, _month_after(start, months))
+    return Interval(start, start.replace(day=int(said.get("last_day", day))) + timedelta(days=1))
 
 
-def _day(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
-    start = _dated(match, midnight, day=int(match["day"]))
-    last = match.groupdict().get("last_day")
-    stop = start.replace(day=int(last)) if last else start
-    yield Interval(start, stop + timedelta(days=1))
-
-
-def _month(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
-    start = _dated(match, midnight, day=1)
-    yield Interval(start, _month_after(start, 1))
-
-
-def _season(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
-    month = _SEASONS[match["season"].casefold()]
-    year = int(match["year"]) if match["year"] else _latest_year(month, 1, midnight)
-    start = _year_start(year, midnight).replace(month=month)
-    yield Interval(start, _month_after(start, 3))
-
-
-def _year(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
-    start = _year_start(int(match["year"]), midnight)
-    yield Interval(start, _month_after(start, 12))
-
-
-def _ago(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
-    count = match["count"].casefold()
-    yield _unit_before(match["unit"].casefold(), _COUNTS.get(count) or int(count), midnight)
-
-
-def _last_unit(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
-    yield _unit_before(match["unit"].casefold(), 0 if match["which"].casefold() == "this" else 1, midnight)
-
-
-def _last_weekday(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
-    wanted = _WEEKDAYS.index(match["weekday"].casefold()[:3])
-    start = midnight - timedelta(days=(midnight.weekday() - wanted - 1) % 7 + 1)
-    yield Interval(start, start + timedelta(days=1))
-
-
-def _named_day(match: re.Match[str], midnight: datetime) -> Iterator[Interval]:
-    back = {"today": 0, "tonight": 0, "this morning": 0, "the day before yesterday": 2}.get(match[0].casefold(), 1)
-    start = midnight - timedelta(days=back)
-    yield Interval(start, start + timedelta(days=1))
-
-
-def _unit_before(unit: str, count: int, midnight: datetime) -> Interval:
-    """The calendar unit `count` units before the current one."""
+def _distance(said: dict[str, str], midnight: datetime) -> Interval:
+    """What is so many days, weeks, months or years before `midnight`, or the last day of that name."""
+    if "unit" not in said:
+        back = _NAMED_DAYS.get(said.get("named", ""), 1)
+        if "weekday" in said:
+            back = (midnight.weekday() - _WEEKDAYS.index(said["weekday"][:3]) - 1) % 7 + 1
+        return Interval(midnight - timedelta(days=back), midnight - timedelta(days=back - 1))
+    unit = said["unit"]
+    count = said.get("count", "0" if said.get("which") == "this" else "1")
+    before = _COUNTS.get(count) or int(count)
     if unit in {"month", "year"}:
         months = 1 if unit == "month" else 12
-        start = midnight.replace(day=1) if unit == "month" else _year_start(midnight.year, midnight)
-        return Interval(_month_after(start, -months * count), _month_after(start, -months * (count - 1)))
+        start = midnight.replace(day=1) if unit == "month" else midnight.replace(month=1, day=1)
+        return Interval(_month_after(start, -months * before), _month_after(start, -months * (before - 1)))
     days = _UNIT_DAYS[unit]
-    start = midnight - timedelta(days=(midnight.weekday() if days > 1 else 0) + days * count)
+    start = midnight - timedelta(days=(midnight.weekday() if days > 1 else 0) + days * before)
     return Interval(start + timedelta(days=5 if unit == "weekend" else 0), start + timedelta(days=days))
-
-
-def _dated(match: re.Match[str], midnight: datetime, *, day: int) -> datetime:
-    """The matched month, in the matched year or else the latest that has begun."""
-    month = _MONTHS.index(match["month"].casefold()[:3]) + 1
-    year = int(match["year"]) if match["year"] else _latest_year(month, day, midnight)
-    return midnight.replace(year=year, month=month, day=day)
-
-
-def _latest_year(month: int, day: int, midnight: datetime) -> int:
-    return midnight.year - ((month, day) > (midnight.month, midnight.day))
-
-
-def _year_start(year: int, midnight: datetime) -> datetime:
-    return midnight.replace(year=year, month=1, day=1)
 
 
 def _month_after(start: datetime, months: int) -> datetime:
@@ -154,19 +116,17 @@ def _pattern(expression: str) -> re.Pattern[str]:
 
 _WEEKDAY = r"(?P<weekday>mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b"
 
-_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Iterator[Interval]]], ...] = (
+_PATTERNS = (
     # An earlier pattern takes its words from the later ones.
-    (_pattern(rf"{_YEAR}[-/](?P<number>[01]\d)(?:[-/](?P<day>[0-3]\d))?(?!\d)"), _numeric),
-    (_pattern(rf"(?P<day>[0-3]?\d)\.(?P<number>[01]?\d)\.{_YEAR}"), _numeric),
-    (_pattern(rf"{_DAY}\s+(?:of\s+)?{_MONTH}{_OF_YEAR}"), _day),
-    (_pattern(rf"{_MONTH}\s+{_DAY}{_TO_DAY}(?!\d){_OF_YEAR}"), _day),
-    (_pattern(rf"{_LEAD}{_MONTH}{_OF_YEAR}"), _month),
-    (_pattern(rf"{_MONTH},?\s+(?:of\s+)?{_YEAR}"), _month),
-    (_pattern(rf"{_LEAD}{_SEASON}{_OF_YEAR}"), _season),
-    (_pattern(rf"{_SEASON},?\s+(?:of\s+)?{_YEAR}"), _season),
-    (_pattern(rf"{_LEAD}{_YEAR}"), _year),
-    (_pattern(rf"{_COUNT}\s+(?P<unit>day|week|weekend|month|year)s?\s+ago\b"), _ago),
-    (_pattern(r"(?P<which>last|this|past|previous)\s+(?P<unit>week|weekend|month|year)\b(?!\s+of)"), _last_unit),
-    (_pattern(rf"(?:last|past)\s+{_WEEKDAY}"), _last_weekday),
-    (_pattern(r"(?:the day before yesterday|yesterday|last night|today|tonight|this morning)\b"), _named_day),
+    _pattern(rf"{_YEAR}[-/](?P<number>[01]\d)(?:[-/](?P<day>[0-3]\d))?(?!\d)"),
+    _pattern(rf"(?P<day>[0-3]?\d)\.(?P<number>[01]?\d)\.{_YEAR}"),
+    _pattern(rf"{_DAY}\s+(?:of\s+)?{_MONTH}{_OF_YEAR}"),
+    _pattern(rf"{_MONTH}\s+{_DAY}{_TO_DAY}(?!\d){_OF_YEAR}"),
+    _pattern(rf"{_LEAD}(?:{_MONTH}|{_SEASON}){_OF_YEAR}"),
+    _pattern(rf"(?:{_MONTH}|{_SEASON}),?\s+(?:of\s+)?{_YEAR}"),
+    _pattern(rf"{_LEAD}{_YEAR}"),
+    _pattern(rf"{_COUNT}\s+(?P<unit>day|week|weekend|month|year)s?\s+ago\b"),
+    _pattern(r"(?P<which>last|this|past|previous)\s+(?P<unit>week|weekend|month|year)\b(?!\s+of)"),
+    _pattern(rf"(?:last|past)\s+{_WEEKDAY}"),
+    _pattern(r"(?P<named>the day before yesterday|yesterday|last night|today|tonight|this morning)\b"),
 )
