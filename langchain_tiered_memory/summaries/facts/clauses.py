@@ -47,12 +47,6 @@ _NEEDS_MARK = word_set(
     "right|good|great|cool|nice|perfect|sure|look|listen|remember|note|found out|thanks|thank you|so|well", "|"
 )
 _MOST_LEADS = 4
-_ASIDE = re.compile(
-    r"(?:[,;]| -)? (?:by the way|btw|fyi|oddly enough|funnily enough|lol|haha|if that helps|just so you know|you know"
-    r"|i mean)"
-    r"(?=[.!]*$)",
-    re.IGNORECASE,
-)
 _SHOWN = re.compile(r"\[[^\[\]\s]{1,20} [^\[\]\s]{1,20} [^\[\]\n]{1,400}\](?!\()")
 """A note of several words in brackets, of a picture or a sound that stood there: nobody said it."""
 _ASKS = re.compile(
@@ -61,30 +55,15 @@ _ASKS = re.compile(
     r"(?:(?=[ '\u2019]{1,2}+[\w'\u2019-])[ '\u2019]{1,2}+[\w'\u2019-]{1,30}+){0,14}+\?+$",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"[,:\u2013\u2014-] [^,:\u2013\u2014]{1,60}$")
-_ITEM_WORDS = 4
-"""What stands between the comma before a last part and that part is one of several things if it is no longer: "and I"
-of "my friend, Toby, and I played" is no clause of its own."""
-_TAIL = re.compile(
-    r"(?:,| [\u2013\u2014-]) (?:so|which|everybody|everyone|nobody|no one|all|and (?:that|i|it|everybody"
-    r"|everyone|nobody|not)|but (?:that|i|it)|though|although|because|since|as"
-    r"|i(?! (?:think|guess|hope|believe|suppose|assume|heard)\b)"
-    r"|please|just|oddly|thankfully|luckily|sadly|unfortunately|finally|more|less|keep|ping|in case"
-    r"|for now|whatever)\b[^,;:]{0,80}$",
-    re.IGNORECASE,
-)
-_BECAUSE = re.compile(r"(?<=[\w)]) (?:because|since|as it|so that|in case|even though)\b[^,;:]{1,80}$", re.IGNORECASE)
 _LEADS_TO = re.compile(
     r"(?:with|without|besides|apart from|despite|although|though|even though|while|when|whenever|if|unless|until"
     r"|after|before|since|because|as)\b",
     re.IGNORECASE,
 )
 """What begins so states nothing before its comma."""
-_JOINS_ON = re.compile(r",? (?:(?:and|but|or|so|plus)|(?:and|but)[.!]{1,3})$")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _ASKER, _OWNS = frozenset({"i", "we"}), frozenset({"my", "our"})
 """Who asks, in a language in which a verb stands before them where they only ask; and what is theirs."""
-_SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 
 def stated_by(sentence: str) -> str:
@@ -116,21 +95,6 @@ def told_in_asking(sentence: str, entry: Entry) -> Clause | None:
     return replace(statement(said, entry), kind="question", attribute="", value="", span=(0, len(said)))
 
 
-def trimmed(clause: str, *, keep: tuple[int, int]) -> str:
-    """`clause` without a last part that adds nothing to what stands at `keep`, and not longer than a clause may be."""
-    for pattern in (_TAIL, _BECAUSE):
-        tail = pattern.search(clause, keep[1])
-        if tail and not (_SPECIFIC.search(tail[0]) or _LEADS_TO.match(clause) or _is_listed(clause, tail.start())):
-            clause = clause[: tail.start()]
-    return shortened(_JOINS_ON.sub("", clause), around=keep)
-
-
-def without_remark(clause: str) -> str:
-    """`clause` without a last part that only says how somebody feels about it: "and I'm glad"."""
-    tail = _TAIL.search(clause)
-    return clause[: tail.start()] if tail and not _SPECIFIC.search(tail[0]) else clause
-
-
 def shortened(said: str, *, around: tuple[int, int]) -> str:
     """`said`, or at most `MAX_WORDS` of its words around a span, with an ellipsis where something is missing.
 
@@ -149,12 +113,6 @@ def shortened(said: str, *, around: tuple[int, int]) -> str:
     return f"{chr(0x2026) if start else ''}{short.strip()}{chr(0x2026) if start + len(short) < len(said) else ''}"
 
 
-def _is_listed(clause: str, stop: int) -> bool:
-    """Whether what ends at `stop` is one of several things."""
-    listed = _LISTED.search(clause, 0, stop)
-    return listed is not None and listed[0].count(" ") <= _ITEM_WORDS
-
-
 def _without_lead(said: str) -> str:
     for _ in range(_MOST_LEADS):
         lead = _LEAD.match(said)
@@ -164,7 +122,7 @@ def _without_lead(said: str) -> str:
         if bare and lead[0].strip().casefold().removesuffix(" that") in _NEEDS_MARK:
             break
         said = said[lead.end() :]
-    return _ASIDE.sub("", said).strip().lstrip("-\u2013\u2014 ")
+    return said.strip().lstrip("-\u2013\u2014 ")
 
 
 BRIEF_CHARS = 600
@@ -192,11 +150,6 @@ _MOVED_TO = re.compile(r"\bmoved (?:to|in with) (?=[^\W\d_a-z])")
 _TELLS_WHOSE = frozenset({"to", "by", "with", "from"})
 _ONE_VALUED = frozenset({"lives", "works", "weight", "married", "born"})
 """Properties that a person has one of: what is said of oneself later takes the place of what was said before."""
-_CALLED = re.compile(
-    r"(?<=[a-z]), [^\W\d_a-z][^\W\d_A-Z]{1,20}[.!]*$|^(?i:wow|whoa|hey|hi|hello|oh|thanks|yeah|yes|no|ok|okay"
-    r"|aww?|congrats|sorry) [^\W\d_a-z][^\W\d_A-Z]{1,20}, (?=\w)"
-)
-"""Somebody is called by their name: "Totally agree, Mel", "Wow Mel, that is it"."""
 _POINTS = re.compile(
     r"\b(?:it|they|them|he|him|she|th(?:is|at) one|these|those"
     r"|th(?:is|at)(?=[,.!?]| (?:after|before|when|for|in|at|with|on|last|to)\b|$))\b",
@@ -258,15 +211,9 @@ def read(clause: str) -> Read:
     """The signs of a clause, and what it names."""
     found = phrases(clause)
     about = topic(found)
-    called = [one.span() for one in _CALLED.finditer(clause)] if "," in clause else []
-    named = tuple(
-        one for one in _names(clause) if not any(start <= one.start() and one.end() <= stop for start, stop in called)
-    )
+    named = tuple(_names(clause))
     shape, value = _shaped(clause, named, denied_values(clause))
-    said = worded(cues.lowered(without_remark(clause)))
-    if "tells nothing" in said:  # what seemed a remark is what it says: "I'm Danish, and I teach the cello"
-        said = worded(cues.lowered(clause))
-    signs = said | _formed(clause, shape, value, named)
+    signs = worded(cues.lowered(clause)) | _formed(clause, shape, value, named)
     if named and _introduces(clause, named):
         signs = signs - {"tells nothing"} | {"introduces"}
     if about and len(about.words) > 1:
@@ -290,7 +237,7 @@ def points_back(text: str) -> bool:
 
 def statement(clause: str, entry: Entry) -> Clause:
     """What `clause` of `entry` states, however little."""
-    low = cues.lowered(without_remark(clause))
+    low = cues.lowered(clause)
     signs, found, named, shape, value = read(clause)
     about = topic(found)
     if entry.role == "assistant":

@@ -28,10 +28,10 @@ from langchain_tiered_memory.summaries.facts.clauses import (
     is_ask,
     named_in,
     read_clause,
+    shortened,
     stated_by,
     statement,
     told_in_asking,
-    trimmed,
 )
 from langchain_tiered_memory.summaries.facts.frames import frame_of
 from langchain_tiered_memory.summaries.facts.signs import FILLER
@@ -164,7 +164,7 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
             if goal and is_ask(stated.text):
                 stated, goal = replace(stated, kind="goal"), False
             if stated.weight >= FILLER:
-                found.append((trimmed(stated.text, keep=stated.span), stated, quoted))
+                found.append((shortened(stated.text, around=stated.span), stated, quoted))
             about = stated.named or about
         asks = piece.text.rstrip().endswith(ASKS)
         if asks:

@@ -62,7 +62,7 @@ def test_questions_and_greetings_state_nothing(text: str) -> None:
         ("Last Tuesday, my friend, Toby, and I had a really awesome night with the board games.", None),
         (
             "Spider-Man has always been a favorite of mine - I mean, who doesn't love his struggles with the Goblin?",
-            "Spider-Man has always been a favorite of mine",
+            "Spider-Man has always been a favorite of mine - I mean",
         ),
     ],
 )
