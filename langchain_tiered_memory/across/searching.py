@@ -60,7 +60,7 @@ def _best(
     runtime: Runtime, refs: Sequence[SessionRef], query: str, *, k: int, filters: SearchFilters | None
 ) -> list[Hit]:
     """The best as hits, each text once; what only asks the same is left out."""
-    found = find(runtime, refs[0], query, filters=filters, best=k, besides=refs[1:])
+    found = find(runtime, refs[0], query, filters=filters, besides=refs[1:])
     best = [one for one in found.ranked if one.sequence in found.hits]
     terms, seen = frozenset(analyse(query)), set[str]()
     top = best[0].score if best else 1.0

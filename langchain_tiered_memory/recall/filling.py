@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from langchain_tiered_memory.models.message_counting import MESSAGE_TOKENS
@@ -282,27 +282,11 @@ def offers_of(found: Found, ranked: Sequence[RankedEntry], first: Sequence[int],
                 score=one.score,
                 tokens=tokens,
                 sitting=found.sittings[one.sequence],
-                passages=_Passages(found, one, tokens, one.sequence in places),
+                passages=cache(partial(_passages, found, one, tokens=tokens, is_first=one.sequence in places)),
                 place=places.get(one.sequence),
             )
         )
     return offers
-
-
-@dataclass(slots=True)
-class _Passages:
-    """What is offered of a long entry: made once, when it is asked for."""
-
-    found: Found
-    one: RankedEntry
-    tokens: int
-    is_first: bool
-    made: tuple[PassageOffer, ...] | None = None
-
-    def __call__(self) -> tuple[PassageOffer, ...]:
-        if self.made is None:
-            self.made = _passages(self.found, self.one, tokens=self.tokens, is_first=self.is_first)
-        return self.made
 
 
 def _passages(found: Found, one: RankedEntry, *, tokens: int, is_first: bool) -> tuple[PassageOffer, ...]:

@@ -11,36 +11,37 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
-from langchain_tiered_memory.recall.filling import asks_again, wording_of
 from langchain_tiered_memory.recall.indexing import brought_up, is_left_alone, queue_lost, report_outage, usable_index
-from langchain_tiered_memory.recall.questions import Stretch, read_question
+from langchain_tiered_memory.recall.questions import Question, Stretch, read_question
 from langchain_tiered_memory.recall.ranking import Candidate, RankedEntry, rank
 from langchain_tiered_memory.summaries.rendering import is_new_sitting
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.truncation import ends_of
 from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten
-from langchain_tiered_memory.types.records import Entry, Hit, utc
+from langchain_tiered_memory.types.records import Hit, utc
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from langchain_tiered_memory.recall.chroma.index import ChromaIndex
+    from langchain_tiered_memory.recall.text_index import Said
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.transcript.entry_reads import Moment
     from langchain_tiered_memory.types.drafts import SearchFilters
-    from langchain_tiered_memory.types.records import Passage, SessionRef, TextStatistics
+    from langchain_tiered_memory.types.records import Entry, Passage, SessionRef, TextStatistics
 
 _LABELS = frozenset({"user", "assistant", "human", "ai", "system", "tool"})
 """Names that are labels, not persons."""
 CANDIDATES = 300
 """Passages taken from each index before ranking."""
-NEIGHBOURS = 2
-"""Entries on each side of a candidate that are looked at too."""
+_LOOKED_BESIDE = 100
+"""Of these, the best beside which is looked: what stands beside others is never worth its room."""
+_NEIGHBOURS = 2
+"""Entries on each side of those that are looked at too."""
+_READ_WHOLE = 200
+"""Of those that are ranked, the best: more than any context quotes."""
+_STEPS = range(-_NEIGHBOURS, _NEIGHBOURS + 1)
 APART = 2**40
 """Between the numbers of two sessions that are ranked together: no message stands beside one of another."""
-_READ_ACROSS = 3
-"""Times as many messages of several sessions as are asked for are read: equal texts, and earlier askings, leave some
-out."""
 _CATCH_UP = 64
 """Passages that a question embeds itself if the vector index lags. More are left to the background."""
 _ASKED_CHARS = 2000
@@ -54,7 +55,7 @@ class Found:
 
     ranked: tuple[RankedEntry, ...]
     entries: Mapping[int, Entry]
-    """Those that were read whole."""
+    """The best, read whole."""
     passages: Mapping[int, Sequence[Passage]]
     sittings: Mapping[int, int]
     hits: frozenset[int]
@@ -79,75 +80,65 @@ def find(
     query: str,
     *,
     filters: SearchFilters | None = None,
-    best: int | None = None,
     asked_at: int | None = None,
     besides: Sequence[SessionRef] | None = None,
     shown_from: int | None = None,
 ) -> Found:
-    """Rank the messages of a session that pass the filters for a question.
+    """Rank the messages of a session that pass the filters for a question, and read the best of them.
 
-    So many of the `best` hits are read whole, each text once and earlier askings besides, for who needs no more of
-    them; `None`: all that are ranked. `asked_at` is the `seq` of the message that is the question: it is not its own
-    answer, and what nobody else said tells nothing of what is asked. With those of `besides` they are ranked
-    together: theirs have the numbers `APART` and more above their own, twice that of the second, and so on. What stands
-    before the reader in any case, from the `seq` `shown_from` on, is looked up by its words alone: whoever asks does
-    not wait until it is embedded.
+    `asked_at` is the `seq` of the message that is the question: it is not its own answer, and what nobody else said
+    tells nothing of what is asked. With those of `besides` they are ranked together: theirs have the numbers `APART`
+    and more above their own, twice that of the second, and so on. What stands before the reader in any case, from the
+    `seq` `shown_from` on, is looked up by its words alone: whoever asks does not wait until it is embedded.
     """
     limit, refs = CANDIDATES, [ref, *(besides or ())]
     first = {one.key: APART * place for place, one in enumerate(refs)}
     query = asked(query)
-    terms = search_terms(query)
-    statistics = runtime.store.text_index.statistics(refs, terms)
-    weights = telling(statistics)
-    index = runtime.store.text_index
-    named = {(one.session_key, one.seq) for one in index.find(refs, weights, limit=limit, filters=filters)}
+    index, terms = runtime.store.text_index, search_terms(query)
+    statistics = index.statistics(refs, terms)
+    named = [
+        first[one.session_key] + one.seq for one in index.find(refs, telling(statistics), limit=limit, filters=filters)
+    ]
     similar = similar_passages(runtime, refs, query, level=0, limit=limit, before=shown_from)
     dense = index.by_id(ref if besides is None else None, list(similar), filters=filters)
     if shown_from is not None:  # whether the background came to embed these is no matter
-        late = {one.id for one in dense if one.seq >= shown_from}
-        dense = [one for one in dense if one.id not in late]
-        similar = {key: cosine for key, cosine in similar.items() if key not in late}
-    named |= {(one.session_key, one.seq) for one in dense if one.level == 0 and one.session_key in first}
-    hits = {first[key] + seq for key, seq in named} - {asked_at}
-    near: dict[int, Entry | Moment] = {}
-    passages: dict[int, list[Passage]] = {}
-    sittings: dict[int, int] = {}
-    for one in refs:
-        start, asks_at = first[one.key], asked_at if one is ref else None
-        seqs = {seq for key, seq in named if key == one.key} - {asks_at}
-        said, found = _around(runtime, one, seqs, asked_at=asks_at, filters=filters, whole=best is None)
-        own_sittings = sittings_of(each for each in said if each.seq != asks_at)
-        near |= {start + each.seq: each for each in said}
-        passages |= {start + seq: its for seq, its in found.items()}
-        sittings |= {start + seq: start + sitting for seq, sitting in own_sittings.items()}
-    own = [frozenset(passage.terms.split()) for passage in passages.pop(asked_at or 0, ())]
+        dense = [one for one in dense if one.seq < shown_from]
+    similar = {one.id: similar[one.id] for one in dense}
+    dense.sort(key=lambda one: -similar[one.id])
+    alike = [first[one.session_key] + one.seq for one in dense if one.level == 0 and one.session_key in first]
+    hits = {*named, *alike} - {asked_at}
+    wanted = {place + step for place in (*named[:_LOOKED_BESIDE], *alike[:_LOOKED_BESIDE]) for step in _STEPS} | hits
+    said: dict[int, list[Said]] = {}
+    for number, one in enumerate(refs):
+        seqs = [place % APART for place in wanted if place // APART == number]
+        seqs += [asked_at] if one is ref and asked_at is not None else []
+        for part in index.said(one, seqs, filters=filters):
+            said.setdefault(first[one.key] + part.passage.seq, []).append(part)
+    now = max((its[0].at for its in said.values()), default=0.0)
+    own = [frozenset(part.passage.terms.split()) for part in said.pop(asked_at or 0, ())]
     elsewhere = {term: n - sum(term in one for one in own) for term, n in statistics.document_frequency.items()}
     known = {term: count for term, count in elsewhere.items() if count > 0}
     passage_count = max(statistics.passages - len(own), 1)
-    last_at = max((near[seq].at for seq in (near if besides is None else passages)), default=0.0)
-    near.pop(asked_at or 0, None)
-    speakers = {one.name for one in near.values() if one.name and one.name.lower() not in _LABELS}
-    question = read_question(query, speakers=speakers if besides is None else set(), now=utc(last_at), known=known)
-    asks_time = bool(question.intervals)
-    candidates = [
-        candidate_of(near[seq], found, sitting=sittings[seq], similar=similar, sequence=seq, timed=asks_time)
-        for seq, found in passages.items()
-    ]
+    speakers = {its[0].name for its in said.values() if its[0].name and its[0].name.lower() not in _LABELS}
+    question = read_question(query, speakers=speakers if besides is None else set(), now=utc(now), known=known)
+    sittings = _sittings_of(said)
     ranked, nats = rank(
         question,
-        candidates,
+        [
+            _candidate_of(said[place], sitting=sittings[place], similar=similar, sequence=place, question=question)
+            for place in said
+        ],
         collection=replace(statistics, passages=passage_count, document_frequency=known),
     )
-    if best is None:
-        entries = {seq: one for seq, one in near.items() if isinstance(one, Entry)}
-    else:
-        best_first = [one.sequence for one in ranked if one.sequence in hits]
-        best_first = best_first[: best * _READ_ACROSS] if besides is not None else best_first
-        entries = _best_hits(runtime, refs, best_first, count=best, asks=frozenset(analyse(query)))
+    best = [one.sequence for one in ranked[:_READ_WHOLE]]
+    entries: dict[int, Entry] = {}
+    for number, one in enumerate(refs):
+        seqs = [place % APART for place in best if place // APART == number]
+        entries |= {first[one.key] + entry.seq: entry for entry in runtime.store.transcript.by_seq(one, seqs)}
     return Found(
         ranked=tuple(ranked),
         entries=entries,
-        passages=passages,
+        passages={place: [part.passage for part in its] for place, its in said.items()},
         sittings=sittings,
         hits=frozenset(hits),
         stretches=question.stretches,
@@ -159,47 +150,19 @@ def find(
     )
 
 
-def _around(
-    runtime: Runtime,
-    ref: SessionRef,
-    seqs: Collection[int],
-    *,
-    asked_at: int | None,
-    filters: SearchFilters | None,
-    whole: bool,
-) -> tuple[list[Entry | Moment], dict[int, list[Passage]]]:
-    """These messages of a session, what stands beside them and the question itself; and the passages of them."""
-    asking = {asked_at} if asked_at is not None else set()
-    around = {seq + step for seq in seqs for step in range(-NEIGHBOURS, NEIGHBOURS + 1)} | asking
-    if not around:
-        return [], {}
-    transcript, tracks = runtime.store.transcript, filters.tracks if filters is not None else None
-    read: Sequence[Entry | Moment] = (transcript.by_seq if whole else transcript.moments)(ref, sorted(around))
-    said = [one for one in read if tracks is None or one.track in tracks]
-    passages: dict[int, list[Passage]] = {}
-    for passage in runtime.store.text_index.of_entries(ref, sorted({*(one.seq for one in said), *asking})):
-        passages.setdefault(passage.seq, []).append(passage)
-    return said, passages
-
-
-def candidate_of(
-    said: Entry | Moment,
-    passages: Sequence[Passage],
-    *,
-    sitting: int,
-    similar: Mapping[int, float],
-    sequence: int,
-    timed: bool,
+def _candidate_of(
+    said: Sequence[Said], *, sitting: int, similar: Mapping[int, float], sequence: int, question: Question
 ) -> Candidate:
-    """A message with its passages, as it is ranked, at its place among all that is; `timed`: with when it was said."""
+    """A message with its passages, as it is ranked, at its place among all that is; with its time where that counts."""
+    who = said[0]
     return Candidate(
         sequence=sequence,
         sitting=sitting,
-        terms=tuple(one.terms for one in passages),
-        similarities=tuple(similar.get(one.id) for one in passages),
-        speaker=said.name or "",
-        by_person=said.role == "user" or bool(said.name and said.name.lower() not in _LABELS),
-        time=utc(said.at) if timed else None,
+        terms=tuple(one.passage.terms for one in said),
+        similarities=tuple(similar.get(one.passage.id) for one in said),
+        speaker=who.name or "",
+        by_person=who.role == "user" or bool(who.name and who.name.lower() not in _LABELS),
+        time=utc(who.at) if question.intervals else None,
     )
 
 
@@ -221,25 +184,6 @@ def hit_of(one: RankedEntry, entry: Entry, passages: Sequence[Passage], *, score
         tokens=entry.tokens,
         session_id=session_id,
     )
-
-
-def _best_hits(
-    runtime: Runtime, refs: Sequence[SessionRef], places: Sequence[int], *, count: int, asks: frozenset[str]
-) -> dict[int, Entry]:
-    """The first of these entries that can be read, each wording once, until `count` of them are no earlier askings."""
-    found: dict[str, tuple[int, Entry]] = {}
-    for start in range(0, len(places), max(count, 1)):
-        if sum(not asks_again(entry, asks) for _, entry in found.values()) >= count:
-            break
-        part = places[start : start + count]
-        read: dict[int, Entry] = {}
-        for number in sorted({place // APART for place in part}):
-            seqs = [place % APART for place in part if place // APART == number]
-            read |= {number * APART + one.seq: one for one in runtime.store.transcript.by_seq(refs[number], seqs)}
-        for place in part:
-            if place in read:
-                found.setdefault(wording_of(read[place]), (place, read[place]))
-    return dict(found.values())
 
 
 def asked(query: str) -> str:
@@ -329,13 +273,12 @@ def _has_lost(runtime: Runtime, ref: SessionRef, index: ChromaIndex, *, level: i
     return settled
 
 
-def sittings_of(entries: Iterable[Entry | Moment]) -> dict[int, int]:
-    """The dated sitting of each of these messages of a session, by their numbers."""
-    numbers: dict[int, int] = {}
-    number, last_at = 0, None
-    for entry in sorted(entries, key=lambda one: one.seq):
-        if last_at is not None and is_new_sitting(last_at, entry.at):
-            number += 1
-        numbers[entry.seq] = number
-        last_at = entry.at
-    return numbers
+def _sittings_of(said: Mapping[int, Sequence[Said]]) -> dict[int, int]:
+    """The dated sitting of each of these messages, by its place: a number that no other session has."""
+    sittings: dict[int, int] = {}
+    last = None
+    for place in sorted(said):
+        if last is None or place // APART != last // APART or is_new_sitting(said[last][0].at, said[place][0].at):
+            sitting = place
+        sittings[place], last = sitting, place
+    return sittings

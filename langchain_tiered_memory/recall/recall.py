@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 _FILLINGS = 8
 """Times that a room is filled, each with the last one's error mended."""
-_EXCHANGES = 3
-"""Times that what was filled in is looked at for small talk and for halves of an exchange."""
 _WELL_FILLED = 0.9
 """A block that takes this share of its room is left as it is."""
 _NEAR_MISSES = 10
@@ -102,7 +100,7 @@ def recall(
     # What a tool gave is long: it never gives way to short words that answer less.
     given = [one.sequence for one in ranked if one.sequence in judged.answers & judged.work]
     offers = offers_of(found, ranked, (*judged.best, *given), code_room=code_room)
-    first = {found.sittings[seq]: seq for seq in sorted(found.sittings, reverse=True)}
+    first = {found.sittings[seq]: seq for seq in sorted(found.entries, reverse=True)}
     headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for number, seq in first.items()}
     replaced: dict[int, Sequence[Fact]] = {}
 
@@ -153,13 +151,10 @@ def _filled(
 ) -> tuple[list[Offer], Chosen]:
     """What is chosen, and from which offers: without small talk, the halves of an exchange together."""
     shown = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
-    for _ in range(_EXCHANGES):
-        better = mended(found, offers, set(shown), hidden=hidden)
-        if better == offers:
-            break
-        offers = better
-        shown = fill(offers, max_tokens=max_tokens, header_tokens=header_tokens)
-    return offers, shown
+    better = mended(found, offers, set(shown), hidden=hidden)
+    if better != offers:
+        shown = fill(better, max_tokens=max_tokens, header_tokens=header_tokens)
+    return better, shown
 
 
 def _told(later: Sequence[Fact], seen: Collection[int], filters: SearchFilters | None) -> tuple[str, ...]:
@@ -206,7 +201,7 @@ def _ranked(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry], query: 
     """Those that answer the question first, the best of them before the others; then as they were said."""
     if not query.strip():
         return list(entries)
-    found = find(runtime, ref, query, best=0)
+    found = find(runtime, ref, query)
     places = {one.sequence: place for place, one in enumerate(found.ranked) if one.sequence in found.hits}
     return sorted(entries, key=lambda entry: (places.get(entry.seq, len(places)), entry.seq))
 

@@ -133,7 +133,7 @@ def _best(
 
 def _messages(runtime: Runtime, ref: SessionRef, query: str, *, filters: SearchFilters) -> list[Hit]:
     quota = runtime.settings.recall.quota(0)
-    found = find(runtime, ref, query, filters=filters, best=quota)
+    found = find(runtime, ref, query, filters=filters)
     asked = frozenset(analyse(query))
     scores: dict[int, float] = {}
     for one in found.ranked:
@@ -291,7 +291,8 @@ def likeness(
     index = None if is_left_alone(runtime) else index_to_ask(runtime, ref)
     if index is None:
         return {}
-    passages = runtime.store.text_index.of_entries(ref, [*new, *(seq for seqs in before for seq in seqs)])
+    said = runtime.store.text_index.said(ref, [*new, *(seq for seqs in before for seq in seqs)])
+    passages = [one.passage for one in said]
     runtime.store.database.end_snapshot()  # a server may be asked
     try:
         vectors = index.vectors([one.id for one in passages])

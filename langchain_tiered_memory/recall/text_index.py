@@ -8,7 +8,7 @@ in a long history than in a short one.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -31,18 +31,18 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import TSQUERY
 
 from langchain_tiered_memory.sql import rows
+from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import Room
-from langchain_tiered_memory.sql.schema import beside_index, packed, passages, scope_of, sessions
+from langchain_tiered_memory.sql.schema import beside_index, entries, packed, passages, scope_of, sessions, unpacked
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import TERM_COUNT
-from langchain_tiered_memory.types.records import Passage, SessionRef, TextStatistics
+from langchain_tiered_memory.types.drafts import SearchFilters
+from langchain_tiered_memory.types.records import EARLIEST, LATEST, Passage, SessionRef, TextStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from langchain_tiered_memory.types.drafts import SearchFilters
 
 
 _SAMPLE = 200
@@ -67,10 +67,15 @@ _FIGURES = select(sessions.c.passages, sessions.c.terms).where(sessions.c.key.in
 _OF_LEVEL = and_(passages.c.session_key == bindparam("session"), passages.c.level == bindparam("level"))
 _NEWEST = select(TERM_COUNT.label("terms")).where(_OF_LEVEL).order_by(passages.c.seq.desc()).limit(_SAMPLE).subquery()
 _SUMMARY_FIGURES = select(select(func.count()).where(_OF_LEVEL).scalar_subquery(), func.avg(_NEWEST.c.terms))
-_OF_ENTRIES = select(*derived_rows.PASSAGE_COLUMNS).where(
+_BY_SEQ = and_(
     passages.c.session_key == bindparam("session"),
     passages.c.level == 0,
     passages.c.seq.in_(bindparam("seqs", expanding=True)),
+)
+_SAID = (
+    select(*derived_rows.PASSAGE_COLUMNS, passages.c.at, entries.c.role, entries.c.name)
+    .join(entries, and_(entries.c.session_key == passages.c.session_key, entries.c.seq == passages.c.seq))
+    .where(_BY_SEQ)
 )
 _LIMITS = {
     "tracks": "ltm_passages.track IN :tracks",
@@ -81,6 +86,15 @@ _LIMITS = {
 _SEVERAL = frozenset({"tracks"})
 _COUNTED_AT_ONCE = 100
 """Terms that one statement counts: SQLite joins no more than 500 selects."""
+
+
+class Said(NamedTuple):
+    """A passage of a message, with when it was said and by whom."""
+
+    passage: Passage
+    at: float
+    role: str
+    name: str | None
 
 
 class TextIndex(Room):
@@ -162,14 +176,23 @@ class TextIndex(Room):
                 found += readable(connection, connection.execute(query).all(), derived_rows.passage_of)
         return found
 
-    def of_entries(self, ref: SessionRef, seqs: Sequence[int]) -> list[Passage]:
-        """Every passage of these entries, in order."""
-        found: list[Passage] = []
+    def said(self, ref: SessionRef, seqs: Sequence[int], *, filters: SearchFilters | None = None) -> list[Said]:
+        """Every passage of these entries, in order: of the tracks that the filters let pass."""
+        found: list[Said] = []
+        tracks = filters.tracks if filters is not None else None
+        query = _SAID if tracks is None else _SAID.where(*_conditions(SearchFilters(tracks=tracks)))
         for part in chunks(sorted(set(seqs))):
             named = {"session": ref.key, "seqs": part}
             with self.database.read() as connection:
-                found += readable(connection, connection.execute(_OF_ENTRIES, named).all(), derived_rows.passage_of)
-        return sorted(found, key=lambda one: (one.seq, one.part))
+                found += readable(connection, connection.execute(query, named).all(), _said_of)
+        return sorted(found, key=lambda one: (one.passage.seq, one.passage.part))
+
+
+def _said_of(row: Sequence[Any]) -> Said:
+    *columns, at, role, name = row
+    if not (isinstance(at, float | int) and EARLIEST <= at <= LATEST):
+        check(passages, {"id": columns[0], "at": at})
+    return Said(derived_rows.passage_of(columns), at, role, unpacked(name) if isinstance(name, str) else None)
 
 
 def _limits(filters: SearchFilters | None) -> dict[str, Any]:

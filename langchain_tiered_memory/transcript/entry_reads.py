@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from sqlalchemy import (
     Connection,
@@ -30,18 +30,17 @@ from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import damage_of, readable
-from langchain_tiered_memory.sql.entry_rows import ROLES
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE, of_track
 from langchain_tiered_memory.sql.schema import digest_of, entries, files, packed, summaries, unpacked
 from langchain_tiered_memory.transcript.append import chunks
-from langchain_tiered_memory.types.records import EARLIEST, FINISHED, LATEST
+from langchain_tiered_memory.types.records import FINISHED
 from langchain_tiered_memory.types.runs import FileAccess
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from langchain_tiered_memory.types.records import Entry, Role, SessionRef
+    from langchain_tiered_memory.types.records import Entry, SessionRef
     from langchain_tiered_memory.types.runs import FileOperation
 
 
@@ -64,9 +63,6 @@ _CONDITIONS = {
     "roles": entries.c.role.in_(bindparam("roles", expanding=True)),
 }
 _BY_SEQ = _OF_SESSION.where(entries.c.seq.in_(bindparam("seqs", expanding=True))).order_by(entries.c.seq)
-_MOMENTS = select(entries.c.seq, entries.c.at, entries.c.role, entries.c.name, entries.c.track).where(
-    entries.c.session_key == bindparam("session"), entries.c.seq.in_(bindparam("seqs", expanding=True))
-)
 _BY_ID = _OF_SESSION.where(entries.c.id_digest.in_(bindparam("digests", expanding=True)))
 _BY_ID_ON_TRACK = _BY_ID.where(_CONDITIONS["track"])
 _BY_GROUP = _OF_SESSION.where(entries.c.group_seq.in_(bindparam("groups", expanding=True)))
@@ -221,16 +217,6 @@ class MustEntries:
     """`seq`s of the latest messages that worked on files, newest first."""
 
 
-class Moment(NamedTuple):
-    """Who said a message, and when, without what was said."""
-
-    seq: int
-    at: float
-    role: Role
-    name: str | None
-    track: str
-
-
 class EntryReads(Room):
     """Reads messages. Each method is one transaction."""
 
@@ -271,24 +257,6 @@ class EntryReads(Room):
     def by_seq(self, ref: SessionRef, seqs: Sequence[int]) -> list[Entry]:
         """The entries with these numbers, in order; numbers that are not there are left out."""
         return self._found_by(ref, _BY_SEQ, "seqs", sorted(seqs))
-
-    def moments(self, ref: SessionRef, seqs: Sequence[int]) -> list[Moment]:
-        """Who said these entries, and when, in order: a question weighs a thousand and shows a few of them.
-
-        Of one whose row cannot be read so, what `by_seq` makes of it.
-        """
-        read: list[Moment] = []
-        damaged: list[int] = []
-        with self.database.read() as connection:
-            for part in chunks(sorted(set(seqs))):
-                for seq, at, role, name, track in connection.execute(_MOMENTS, {"session": ref.key, "seqs": part}):
-                    if isinstance(at, float | int) and EARLIEST <= at <= LATEST and role in ROLES:
-                        read.append(Moment(seq, at, role, None if name is None else unpacked(name), unpacked(track)))
-                    else:
-                        damaged.append(seq)
-            again = found(connection, ref, _BY_SEQ, seqs=damaged) if damaged else []
-        read += [Moment(one.seq, one.at, one.role, one.name, one.track) for one in again]
-        return sorted(read)
 
     def by_id(self, ref: SessionRef, message_ids: Sequence[str], *, track: str | None = None) -> list[Entry]:
         """The entries of these messages, in order, on one track or on each that has them; the missing are left out."""

@@ -129,7 +129,7 @@ def test_a_long_message_has_its_passages_in_order(store: SqlStore) -> None:
         PassageDraft(part=n, start=n * 3, stop=n * 3 + 2, terms=term) for n, term in enumerate(["a", "b", "c"])
     )
     ref = append(store, "s", type(item)(draft=item.draft, passages=parts)).ref
-    every = store.text_index.of_entries(ref, [1, 1, 7])
+    every = [one.passage for one in store.text_index.said(ref, [1, 1, 7])]
     assert [(one.part, one.start, one.stop, one.terms) for one in every] == [
         (0, 0, 2, "a"),
         (1, 3, 5, "b"),

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, NotFoundError
-from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.schema import packed, storable, unpacked
 from langchain_tiered_memory.types.drafts import Follows
 from tests.store_builders import (
@@ -358,15 +357,3 @@ def test_packing_is_undone_by_unpacking_and_gives_plain_ascii(value: str) -> Non
 def test_a_storable_text_keeps_its_length(value: str) -> None:
     assert len(storable(value)) == len(value)
     storable(value).encode("utf-8")
-
-
-def test_moments_say_who_said_a_message_and_when_as_the_messages_do(store: SqlStore) -> None:
-    sent = [incoming("a", "m1", name="\ud800nn", track="s\\ide"), incoming("b", "m2", role="tool", at=NOW + 9)]
-    ref = append(store, "s", *sent, incoming("c", "m3")).ref
-    entries = store.transcript.by_seq(ref, [1, 2, 3])
-    expected = [(one.seq, one.at, one.role, one.name, one.track) for one in entries]
-    assert [tuple(one) for one in store.transcript.moments(ref, [3, 1, 2, 2, 99])] == expected
-    with store.database.write() as connection:
-        connection.execute(schema.entries.update().where(schema.entries.c.seq == 2).values(role="nobody"))
-    again = {one.seq: one.role for one in store.transcript.by_seq(ref, [1, 2, 3])}
-    assert {one.seq: one.role for one in store.transcript.moments(ref, [1, 2, 3])} == again
