@@ -224,7 +224,7 @@ def similar_passages(
     index = None if is_left_alone(runtime) else index_to_ask(runtime, alone, before=before)
     if index is None:
         return {}
-    asked_for: dict[str, Any] = {"session_keys": [ref.key for ref in refs], "limit": limit, "where": {"level": level}}
+    asked_for: dict[str, Any] = {"session_keys": [ref.key for ref in refs], "limit": limit, "level": level}
     runtime.store.database.end_snapshot()  # the question is embedded, and a server may be asked
     try:
         found = index.search(query, **asked_for)

@@ -7,12 +7,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from chromadb.api import ClientAPI
-
-MAX_TERMS = 5000
-"""Most alternatives in one filter. Chroma binds each as a variable of SQLite, which takes 32,766."""
 
 _SCOPE = "scope"
 """Session and level in one field: Chroma evaluates each field over the whole collection before it combines them."""
@@ -28,28 +25,9 @@ def stored(metadata: Mapping[str, str | int | float], *, bare: bool = False) -> 
     return {**kept, _SCOPE: _scope(metadata["session"], metadata["level"])}
 
 
-def filters(session_keys: Sequence[int] | None, where: Mapping[str, Any] | None) -> Iterator[dict[str, Any] | None]:
-    """The filters whose results together are those of `session_keys` and `where`; `None` filters nothing.
-
-    Several where there are more sessions than one filter can name.
-    """
-    wanted = {name: speakable(value) for name, value in (where or {}).items()}
-    if session_keys is None:
-        yield _all_of(wanted)
-        return
-    field, values = "session", list[Any](sorted(set(session_keys)))
-    if "level" in wanted:
-        level = wanted.pop("level")
-        field, values = _SCOPE, [_scope(key, level) for key in values]
-    for start in range(0, len(values), MAX_TERMS):
-        terms = values[start : start + MAX_TERMS]
-        yield _all_of({field: terms[0] if len(terms) == 1 else {"$in": terms}, **wanted})
-
-
-def _all_of(wanted: Mapping[str, Any]) -> dict[str, Any] | None:
-    """One condition each: Chroma takes a single key at a time, and refuses a conjunction of one."""
-    clauses = [{name: condition} for name, condition in wanted.items()]
-    return {"$and": clauses} if len(clauses) > 1 else clauses[0] if clauses else None
+def of_sessions(keys: Sequence[int], level: int) -> dict[str, Any]:
+    """The filter of the rows of a level of these sessions: Chroma binds each as a variable of SQLite."""
+    return {_SCOPE: {"$in": [_scope(key, level) for key in sorted(set(keys))]}}
 
 
 def _scope(session: object, level: object) -> str:
@@ -128,17 +106,16 @@ def nearest_rows(
     collection: Any,  # noqa: ANN401 - Chroma is loaded lazily
     vector: Any,  # noqa: ANN401 - numpy is loaded lazily
     *,
-    condition: Mapping[str, Any] | None,
+    condition: Mapping[str, Any],
     limit: int,
 ) -> list[tuple[int, float]]:
     """The rows nearest to `vector` among those that meet `condition`, with their cosine similarity.
 
     They come in no order, and there may be more of them than `limit`.
     """
-    if condition is not None:
-        meeting = collection.get(where=condition, include=[], limit=_COMPARED_ROWS + 1)["ids"]
-        if len(meeting) <= _COMPARED_ROWS:
-            return _compared(collection, vector, meeting)
+    meeting = collection.get(where=condition, include=[], limit=_COMPARED_ROWS + 1)["ids"]
+    if len(meeting) <= _COMPARED_ROWS:
+        return _compared(collection, vector, meeting)
     found = collection.query(query_embeddings=[vector], n_results=limit, where=condition, include=["distances"])
     distances = (found["distances"] or [[]])[0]
     nearest = [(int(row_id), 1.0 - distance) for row_id, distance in zip(found["ids"][0], distances, strict=True)]

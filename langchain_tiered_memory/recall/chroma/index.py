@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_tiered_memory.errors import ClosedError, IndexUnavailableError
 from langchain_tiered_memory.models.embeddings import fingerprint_of
 from langchain_tiered_memory.recall.chroma.clients import client_source
-from langchain_tiered_memory.recall.chroma.collections import Collections, filters, nearest_rows, speakable, stored
+from langchain_tiered_memory.recall.chroma.collections import Collections, nearest_rows, of_sessions, speakable, stored
 from langchain_tiered_memory.recall.chroma.directory import EmbeddedDirectory
 from langchain_tiered_memory.sql.private_files import PRIVATE
 
@@ -109,21 +109,12 @@ class ChromaIndex:
             vectors = self._vectors(self._embeddings.embed_documents, [row.text for row in batch])
             self._again(partial(self._store, batch, vectors))
 
-    def search(
-        self, query: str, *, session_keys: Sequence[int] | None, limit: int, where: Mapping[str, Any] | None = None
-    ) -> list[tuple[int, float]]:
-        """The nearest passages as (passage id, cosine similarity), best first.
-
-        Args:
-            query: The question's text.
-            session_keys: Only passages of these sessions; `None` for all, which callers must mean.
-            limit: How many at most.
-            where: What `level`, `seq`, `track`, `at` or `kind` must be besides.
-        """
-        if limit < 1 or (session_keys is not None and not session_keys):
+    def search(self, query: str, *, session_keys: Sequence[int], limit: int, level: int = 0) -> list[tuple[int, float]]:
+        """The `limit` nearest passages of a level of these sessions, as (passage id, cosine similarity), best first."""
+        if limit < 1 or not session_keys:
             return []
         vector = self._vectors(lambda texts: [self._embeddings.embed_query(text) for text in texts], [query])[0]
-        return self._again(partial(self._nearest, vector, session_keys=session_keys, limit=limit, where=where))
+        return self._again(partial(self._nearest, vector, of_sessions(session_keys, level), limit))
 
     def vectors(self, ids: Sequence[int]) -> dict[int, Any]:
         """The vectors of these passages, by id; of one that is not in the index, none."""
@@ -165,22 +156,11 @@ class ChromaIndex:
                 raise
             return call()
 
-    def _nearest(
-        self,
-        vector: Sequence[float],
-        *,
-        session_keys: Sequence[int] | None,
-        limit: int,
-        where: Mapping[str, Any] | None,
-    ) -> list[tuple[int, float]]:
-        nearest: list[tuple[int, float]] = []
+    def _nearest(self, vector: Sequence[float], condition: Mapping[str, Any], limit: int) -> list[tuple[int, float]]:
         with self._working("searching vectors"), self._source.reading(self._name) as client:
             collection = self._collections.existing(client, self._name)
-            if collection is None:
-                return []
-            for condition in filters(session_keys, where):
-                nearest += nearest_rows(collection, vector, condition=condition, limit=limit)
-        return heapq.nsmallest(limit, nearest, key=lambda hit: (-hit[1], hit[0]))
+            found = nearest_rows(collection, vector, condition=condition, limit=limit) if collection is not None else []
+        return heapq.nsmallest(limit, found, key=lambda hit: (-hit[1], hit[0]))
 
     def remove(self, ids: Sequence[int]) -> int:
         """Remove passages, from the collections of other embedders too. Returns how many were in this one's."""
