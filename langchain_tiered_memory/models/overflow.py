@@ -42,34 +42,16 @@ _NOT_SIGNS = ("tokens per min", "tokens per day", "rate limit", "rate_limit", "q
 """A limit on tokens in a time is no limit on the request: a smaller one helps no more than waiting does."""
 
 _NUMBER = r"(?<!\d)(\d[\d,_]{0,30}+)"
-_LIMITS = tuple(
-    re.compile(pattern.replace("N", _NUMBER), re.IGNORECASE)
-    for pattern in (
-        r"maximum context length(?: is| of|:)? N",
-        r"max_model_len(?: is| of|:)? N",
-        r"maximum prompt length is N",
-        r"configured limit of N",
-        r"with N maximum context",
-        r"> N(?: tokens)?(?: maximum)?",
-        r"tokens? allowed[ (:]+N",
-        r"context window (?:limit )?(?:of|is) N",
-        r"context (?:size|length|limit)(?: is| of|:)? *\(?N",
-        r"must be <= N",
-        r"limit(?: is| of|:)? N tokens",
-    )
+_LIMITS = (
+    re.compile(rf"(?:>|<=) {_NUMBER}"),
+    re.compile(
+        rf"(?:(?:context|prompt) (?:length|size|window)|limit|max_model_len|allowed|with)(?: is| of|:)?[ (]+{_NUMBER}",
+        re.IGNORECASE,
+    ),
 )
-_SENT = tuple(
-    re.compile(pattern.replace("N", _NUMBER), re.IGNORECASE)
-    for pattern in (
-        r"(?:resulted in|requested(?: about)?|has|contains) N (?:input )?tokens",
-        r"request (?:has|contains) N",
-        r"too long: N tokens",
-        r"token count \(N\)",
-        r"Prompt contains N tokens",
-        r"request \(N tokens\)",
-        r"given: N",
-        r"N (?:input )?tokens >",
-    )
+"""A comparison says it surely; else it is the number behind a word for a bound."""
+_SENT = re.compile(
+    rf"(?:resulted in|requested(?: about)?|has|contains|too long:|count|request|given:)[ (]+{_NUMBER}", re.IGNORECASE
 )
 _LEAST_PLAUSIBLE_TOKENS = 16
 """A smaller figure is a list's number or a version, not a window."""
@@ -101,7 +83,7 @@ def overflow_in(error: BaseException) -> Overflow:
     """The figures in an overflow error; `None` for those that it does not tell."""
     said = str(error)
     limit = next(_numbers(_LIMITS, said), None)
-    return Overflow(limit_tokens=limit, sent_tokens=next(_numbers(_SENT, said), None))
+    return Overflow(limit_tokens=limit, sent_tokens=next(_numbers((_SENT,), said), None))
 
 
 def smaller_budget(sent_tokens: int, overflow: Overflow) -> int:
