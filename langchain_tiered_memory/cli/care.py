@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from langchain_tiered_memory.cli.opening import cover_of, existing_session, named_node, open_memory
 from langchain_tiered_memory.cli.options import (
@@ -23,7 +22,6 @@ from langchain_tiered_memory.cli.options import (
     reader,
 )
 from langchain_tiered_memory.cli.screen import (
-    err,
     far,
     heading,
     out,
@@ -240,11 +238,7 @@ def setup(*, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask."
     if not yes and not typer.confirm("\n".join(["To download:", *lines, "Download now?"]), err=True):
         typer.echo("nothing was downloaded", err=True)
         raise typer.Exit(EXIT_DECLINED)
-    console = err()
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(compact=True))
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        for one in missing:
-            task = bar.add_task(one.name, total=one.about_bytes)
-            fetch(one, lambda done, total, task=task: bar.update(task, completed=done, total=total))  # type: ignore[misc]
-            bar.remove_task(task)
-            say(f"{one.name}: downloaded and checked, in {one.target}", where=out())
+    for one in missing:
+        with waiting(f"downloading {one.name}"):
+            fetch(one)
+        say(f"{one.name}: downloaded and checked, in {one.target}", where=out())

@@ -19,7 +19,7 @@ from langchain_core.messages import HumanMessage
 
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.messages.message_text import safe_text
-from langchain_tiered_memory.models.downloads import Download
+from langchain_tiered_memory.models.downloads import Download, put
 from langchain_tiered_memory.models.message_counting import EstimatingCounter, FramedCounter
 from langchain_tiered_memory.protocols import TokenCounter
 from langchain_tiered_memory.sql import forks
@@ -105,10 +105,7 @@ def _hand_over(name: str) -> None:
     theirs, found = _tiktoken_folder(), encoding_file(name)
     if theirs is None or found is None or found.parent == theirs:
         return
-    theirs.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=theirs, delete=False) as copy:
-        copy.write(found.read_bytes())
-    Path(copy.name).replace(theirs / found.name)
+    put(found.read_bytes(), theirs / found.name)
 
 
 @lru_cache(maxsize=16)

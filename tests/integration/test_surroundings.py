@@ -215,9 +215,12 @@ def test_a_download_that_is_not_the_file_leaves_nothing_behind(
     assert [path for path in bare.rglob("*") if path.is_file()] == []
 
 
+EXPECTED = archive_of(("a", "b"))
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "could not be downloaded"), (b"no archive", "could not be put"), (archive_of(("a",)), "has no b")],
+    [(None, "could not be downloaded"), (b"other", "is not the expected file"), (EXPECTED, "could not be put")],
 )
 def test_what_goes_wrong_with_a_download_is_one_sentence(
     content: bytes | None, said: str, site: tuple[str, Path], tmp_path: Path
@@ -228,14 +231,15 @@ def test_what_goes_wrong_with_a_download_is_one_sentence(
     download = Download(
         name="it",
         url=f"{address}/it",
-        sha256=hashlib.sha256(content or b"").hexdigest(),
+        sha256=hashlib.sha256(EXPECTED).hexdigest(),
         target=tmp_path / "into",
         members=("a", "b"),
         about_bytes=1,
     )
+    (tmp_path / "into").touch()
     with pytest.raises(SettingsError, match=said):
         fetch(download)
-    assert list((tmp_path / "into").iterdir()) == []
+    assert (tmp_path / "into").read_bytes() == b""
 
 
 def test_an_encoding_that_only_setup_keeps_is_handed_to_tiktoken(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
