@@ -26,10 +26,9 @@ from benchmarks.conversations import Conversation, conversation, shown_text
 from benchmarks.other_parties import RareSentences
 from benchmarks.parties import Counting, OurMemory, Party
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
-from benchmarks.stand_in import in_parts
 from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.summaries.writers.batches import texts_by_number
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

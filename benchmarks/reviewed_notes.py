@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, HumanMessage
 
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
-from benchmarks.stand_in import in_parts
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.settings import CondensationSettings, Settings, TreeSettings
 from langchain_tiered_memory.summaries.facts.signs import LASTING
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

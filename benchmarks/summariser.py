@@ -10,9 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.stand_in import in_parts
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, telling
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from benchmarks.provider_rules import check_valid
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.errors import (
     BudgetError,
     ClosedError,
@@ -29,7 +28,7 @@ from langchain_tiered_memory.errors import (
 from langchain_tiered_memory.maintenance.verify import verify
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.settings import CondensationSettings
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import SummaryState
 from tests.call_styles import CALL_STYLES, CallStyle, told

@@ -12,11 +12,10 @@ from langchain.agents.middleware import ModelRequest, ModelResponse, wrap_model_
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_openai import ChatOpenAI
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.sessions.last_request import handed_out, keep
 from langchain_tiered_memory.settings import Settings
-from langchain_tiered_memory.testing import FrozenClock
+from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from tests.agent_builders import built, look_up, open_memory, openai_model, said
 from tests.anthropic_server import AnthropicServer, blocks_of
 from tests.call_styles import CALL_STYLES, CallStyle, told

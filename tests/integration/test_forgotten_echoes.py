@@ -11,9 +11,8 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from sqlalchemy import inspect
 
-from benchmarks.stand_in import in_parts
 from langchain_tiered_memory.forgetting.echoes import telling
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.call_styles import CALL_STYLES, told
 from tests.memory_builders import open_memory, quick_settings, ref_of, small_levels, store_of, summaries_of
 

@@ -10,7 +10,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from benchmarks.provider_rules import check_valid
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.context import ladder
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.errors import CondensationError
@@ -28,7 +27,7 @@ from langchain_tiered_memory.settings import (
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind, Zone
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import NOW, conversation, counted, open_memory, ref_of, small_levels, store_of, turn

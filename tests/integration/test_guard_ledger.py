@@ -10,7 +10,6 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from sqlalchemy import select
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import (
@@ -24,7 +23,7 @@ from langchain_tiered_memory.sql.schema import metadata
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls
-from langchain_tiered_memory.testing import FrozenClock
+from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import (

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from benchmarks.stand_in import in_parts
 from langchain_tiered_memory.context.view_cache import ViewCache
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.tree.reviews import joining as joining_of
 from langchain_tiered_memory.summaries.tree.reviews import review_of
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 from tests.call_styles import CALL_STYLES, told
 from tests.engine_builders import job

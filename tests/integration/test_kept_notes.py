@@ -9,10 +9,9 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from benchmarks.stand_in import in_parts
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.marks import NOTHING_HOLDS
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.call_styles import CALL_STYLES, told
 from tests.memory_builders import entries_of, open_memory, quick_settings, ref_of
 

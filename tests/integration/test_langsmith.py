@@ -15,9 +15,8 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tracers.langchain import wait_for_all_tracers
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, summarising_model
 from tests.graph_builders import answering, ask, chat_graph, thread
 from tests.langsmith_server import LangSmithServer
 from tests.memory_builders import open_memory, quick_settings

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from benchmarks.stand_in import in_parts, summarising_model
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.token_counters import EstimatingCounter
 from langchain_tiered_memory.summaries.tree import condense
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, in_parts, summarising_model
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of, store_of, summaries_of, turn
 

@@ -26,10 +26,9 @@ from langchain_core.tools import tool
 from langgraph.types import Command
 
 from benchmarks.provider_rules import check_valid
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
-from langchain_tiered_memory.testing import FrozenClock
+from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from tests.agent_builders import (
     THREAD,
     ToolModel,

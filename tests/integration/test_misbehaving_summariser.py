@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.provider_rules import check_valid
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.extensions import CondensationHook
 from langchain_tiered_memory.settings import CondensationSettings, LevelSettings
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import (

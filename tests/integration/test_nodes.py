@@ -11,7 +11,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, SettingsError
 from langchain_tiered_memory.integrations.nodes import (
     amodel_input,
@@ -24,6 +23,7 @@ from langchain_tiered_memory.integrations.nodes import (
     remember_node,
 )
 from langchain_tiered_memory.integrations.state import STATE_KEY, TieredState, current, merged, zone_in
+from langchain_tiered_memory.testing import summarising_model
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
 from tests.memory_builders import as_bytes, conversation, open_memory, shown_within

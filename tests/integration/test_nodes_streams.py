@@ -10,9 +10,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.integrations.nodes import condense_node
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, summarising_model
 from tests.graph_builders import answering, ask, chat_graph, thread
 from tests.memory_builders import open_memory
 

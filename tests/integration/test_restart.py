@@ -10,8 +10,7 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from langchain_core.messages import HumanMessage
 
-from benchmarks.stand_in import summarising_model
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, summarising_model
 from langchain_tiered_memory.types.records import SummaryState
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings

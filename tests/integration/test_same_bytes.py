@@ -16,10 +16,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from benchmarks.conversations import conversation
 from benchmarks.made_up_run import made_up_run
-from benchmarks.stand_in import in_parts, summarising_model
 from langchain_tiered_memory import OtherSessions
 from langchain_tiered_memory.models.token_counters import best_counter
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, in_parts, summarising_model
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import NOW, as_bytes, open_memory, quick_settings

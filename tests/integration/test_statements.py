@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from benchmarks.stand_in import in_parts
 from langchain_tiered_memory.summaries.facts.signs import LASTING
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings, ref_of, store_of
 

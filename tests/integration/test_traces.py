@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 
-from benchmarks.stand_in import summarising_model
+from langchain_tiered_memory.testing import summarising_model
 from tests.graph_builders import answering, ask, chat_graph, thread
 from tests.memory_builders import open_memory, quick_settings, turn
 

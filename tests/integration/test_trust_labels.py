@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.settings import LevelSettings
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import HISTORY_TAG, RECALL_TAG, summary_block
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, summarising_model
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings, shown_within, summaries_of, turn
 

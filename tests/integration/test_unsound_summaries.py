@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.settings import CondensationSettings, ValidationSettings
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.rendering import summary_block
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, open_memory, quick_settings, shown_within, summaries_of

@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.maintenance.verify import verify
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from tests.memory_builders import (
     NOW,
     conversation,

@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from tests.memory_builders import NOW, entries_of, open_memory, quick_settings, turn
 from tests.properties.test_budget import faults

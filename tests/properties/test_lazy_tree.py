@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.stand_in import in_parts, summarising_model
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, in_parts, summarising_model
 from tests.memory_builders import counted, open_memory, quick_settings, summaries_of, turn
 from tests.writers import doubled
 

@@ -12,12 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.runs import checkpoints
 from langchain_tiered_memory.sql.schema import metadata
 from langchain_tiered_memory.summaries.tree import condense
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import NOW, as_bytes, conversation, open_memory, shown_within, store_of
 from tests.properties.test_cover import distinct, histories

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.driver import arun, run
 from langchain_tiered_memory.errors import CondensationError, SettingsError
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason
 from tests.engine_builders import GOOD, Heard, Plugin, condenser, count, engine, job, quick
 

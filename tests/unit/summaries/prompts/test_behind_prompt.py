@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from benchmarks.stand_in import spelt_out
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.summaries.prompts.batch_prompt import Shown, behind_instructions, build_behind, flat
 from langchain_tiered_memory.summaries.writers.jobs import Part, SourceText
+from langchain_tiered_memory.testing import spelt_out
 from tests.engine_builders import job
 
 SYSTEM = SystemMessage("You keep the register.")

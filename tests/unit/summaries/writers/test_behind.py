@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from benchmarks.stand_in import in_parts
 from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.chat_models import cached_tokens, is_cached
 from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.writers.behind import LastRequest, LastRequests, Standing
 from langchain_tiered_memory.summaries.writers.jobs import Part, SourceText
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.engine_builders import Heard, condenser, count, job
 
 if TYPE_CHECKING:

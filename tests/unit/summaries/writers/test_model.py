@@ -9,14 +9,13 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatResult
 
-from benchmarks.stand_in import summarising_model
 from langchain_tiered_memory.driver import Flow, arun, run
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls
-from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 
 GOOD = "## Overview\nAnn and Ben set up a gateway.\n## Key points\n- Ann: the port is 8443."
 Drive = Callable[[Flow[Condensed]], Any]
