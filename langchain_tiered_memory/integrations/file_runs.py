@@ -1,4 +1,4 @@
-"""Runs with files in tiers, for agents: a middleware with the tool `open_file`.
+"""Runs with files in tiers, for agents and graphs: a middleware with the tool `open_file`, and a pair of nodes.
 
     middleware = [FileRunMiddleware(memory, roots=["."]), TieredMemoryMiddleware(memory)]
     agent = create_agent(model, tools, middleware=middleware)
@@ -22,8 +22,10 @@ from pydantic import BaseModel, Field
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import DamagedFileError, InvalidInputError, SettingsError
-from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001 - read at the border
-from langchain_tiered_memory.integrations.graph.tracks import place_of
+from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # noqa: TC001 - read at the border
+from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode
+from langchain_tiered_memory.integrations.graph.node_wiring import opened
+from langchain_tiered_memory.integrations.graph.tracks import Place, place_of
 from langchain_tiered_memory.integrations.tools import quoted, tool_of
 from langchain_tiered_memory.text.fencing import plain_label
 from langchain_tiered_memory.text.truncation import most_fitting
@@ -31,10 +33,11 @@ from langchain_tiered_memory.types.arguments import Count, FilePaths, Name  # no
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from langchain_core.tools import BaseTool
 
+    from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.sessions.file_run import Run
     from langchain_tiered_memory.types.files import OpenedFile
 
@@ -98,8 +101,58 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
     aafter_agent = off_loop_twin(after_agent)  # type: ignore[arg-type] # the base class has its own `self`
 
     def _run_of(self, config: RunnableConfig) -> Run:
-        place = place_of(config, self._user_key)
-        return self._memory.run(place.session_id, user=place.user, background=False, **self._wanted)
+        return _new_run(self._memory, place_of(config, self._user_key), self._wanted)
+
+
+def _new_run(memory: TieredMemory, place: Place, wanted: Mapping[str, Any]) -> Run:
+    return memory.run(place.session_id, user=place.user, background=False, **wanted)
+
+
+@checked(SettingsError)
+def start_run_node(
+    memory: MemorySource,
+    *,
+    roots: FilePaths | None = None,
+    critical: FilePaths = (),
+    user_key: Name = "user_id",
+    name: Name = "start_run",
+) -> MemoryNode:
+    """Make a node that begins a run: it loads and pins the critical files, and does what is due.
+
+    `end_run_node` ends the run.
+
+    Args:
+        memory: The memory, or a function that opens it.
+        roots: As for `FileRunMiddleware`.
+        critical: As for `FileRunMiddleware`.
+        user_key: As for `FileRunMiddleware`.
+        name: The node's name, if `add_node` gets none.
+    """
+    wanted = {"roots": roots, "critical": critical}
+
+    def journey(state: Any, config: RunnableConfig) -> dict[str, Any]:  # noqa: ANN401 - any state
+        del state
+        _new_run(opened(memory), place_of(config, user_key), wanted).start().tend()
+        return {}
+
+    return MemoryNode(name, journey)
+
+
+@checked(SettingsError)
+def end_run_node(
+    memory: MemorySource, *, roots: FilePaths | None = None, user_key: Name = "user_id", name: Name = "end_run"
+) -> MemoryNode:
+    """Make a node that ends a run: it archives, cleans up, saves a checkpoint with the figures, and reports.
+
+    The arguments are those of `start_run_node`.
+    """
+
+    def journey(state: Any, config: RunnableConfig) -> dict[str, Any]:  # noqa: ANN401 - any state
+        del state
+        _new_run(opened(memory), place_of(config, user_key), {"roots": roots}).end()
+        return {}
+
+    return MemoryNode(name, journey)
 
 
 _DESCRIPTION = (

@@ -11,12 +11,14 @@ from langchain.agents import create_agent
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
 
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.integrations.file_runs import FileRunMiddleware, _page_of
+from langchain_tiered_memory.integrations.file_runs import FileRunMiddleware, _page_of, end_run_node, start_run_node
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from tests.agent_builders import THREAD, ToolModel, open_memory
 from tests.call_styles import CALL_STYLES, CallStyle
+from tests.graph_builders import ChatState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -248,6 +250,21 @@ def test_of_a_large_file_no_more_than_a_few_pages_are_counted(folder: Path) -> N
 
     assert count(_page_of(large, 100, max_tokens=200, count=count)) <= 200
     assert sum(counted) < 200 * 20
+
+
+def test_a_pair_of_nodes_begins_and_ends_a_run(folder: Path, call_style: CallStyle) -> None:
+    with open_memory() as memory:
+        builder = StateGraph(ChatState)
+        builder.add_node("start_run", start_run_node(memory, roots=[str(folder)], critical=["a.py"]))
+        builder.add_node("end_run", end_run_node(memory, roots=[str(folder)]))
+        builder.add_edge(START, "start_run")
+        builder.add_edge("start_run", "end_run")
+        builder.add_edge("end_run", END)
+        events: list[str] = []
+        memory.subscribe(lambda event: events.append(event.name))
+        said(call_style, builder.compile(checkpointer=InMemorySaver()), "Hello.")
+        assert [name for name in events if name.startswith("run_")] == ["run_started", "run_ended"]
+        assert [file.pinned for file in memory.run("alice").files()] == [True]
 
 
 def test_too_little_room_for_a_page_is_refused_where_it_is_written(folder: Path) -> None:

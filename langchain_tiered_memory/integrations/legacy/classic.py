@@ -122,6 +122,10 @@ class ConversationTieredMemory(BaseMemory):
     """The output's key of the answer. By default, the only possible one."""
     return_messages: bool = False
     """Whether `memory_key` is a list of messages, for the placeholder of a chat prompt. Otherwise it is a text."""
+    human_prefix: str = "Human"
+    """Prefix of the user's words in a text."""
+    ai_prefix: str = "AI"
+    """Prefix of the model's words in a text."""
 
     max_tokens: Count | None = None
     """The most tokens of conversation, input and `system` together. By default `settings.context.max_tokens`."""
@@ -157,6 +161,7 @@ class ConversationTieredMemory(BaseMemory):
         if self.input_key == self.memory_key:
             msg = f"memory_key and input_key must differ: both are {self.input_key!r}"
             raise ValueError(msg)
+        self.memory.session(self.session_id, user=self.user, track=self.track)
         return self
 
     @property
@@ -281,8 +286,9 @@ class ConversationTieredMemory(BaseMemory):
         """The content of a context, without the input, which the prompt already has."""
         ids = {one.id for one in turn.spoken}
         shown = [one for one in context.messages[1 if self.system else 0 :] if one.id is None or one.id not in ids]
-        return {self.memory_key: shown if self.return_messages else "\n".join(map(_line, shown))}
+        return {self.memory_key: shown if self.return_messages else "\n".join(map(self._line, shown))}
 
-
-def _line(message: BaseMessage) -> str:
-    return str(message.text) if MARK in message.additional_kwargs else get_buffer_string([message])
+    def _line(self, message: BaseMessage) -> str:
+        if MARK in message.additional_kwargs:
+            return str(message.text)
+        return get_buffer_string([message], human_prefix=self.human_prefix, ai_prefix=self.ai_prefix)
