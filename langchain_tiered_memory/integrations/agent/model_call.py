@@ -50,8 +50,12 @@ def take_turn(memory: TieredMemory, asked: Asked, notices: Notices) -> Flow[tupl
         TieredMemoryError: if the messages cannot be stored, or no context can be made.
         Exception: whatever the model raises. A request that overflowed is tried once more, smaller.
     """
-    prepared = yield from prepared_for(memory, asked)
-    session = prepared.session
+    state, changes = asked.request.state, asked.changes
+    warn_of_summaries(memory.core.runtime, asked.place.session_id, state, asked.held, changes.before, changes.behind)
+    record = branch_in(state, MESSAGES_KEY)
+    session, line, held = _placed(memory, asked.choices, asked.place, asked.held, record)
+    journey = _on_track(session, held, asked, record=record, line=line)
+    prepared = yield from each_step(journey, session.core.runtime.store.database.snapshot)
     where = {"session_id": session.session_id, "track": session.track}
     streams = Streams(asked.config)
     yield streams.telling(notices.of(prepared.context.guard, **where))
@@ -161,16 +165,6 @@ class Prepared:
     context: Context
     epoch: int | None = None
     """The session's epoch if the request is kept for a later condensing call."""
-
-
-def prepared_for(memory: TieredMemory, asked: Asked) -> Flow[Prepared]:
-    """Store the new messages of the state, and make a context for them."""
-    state, changes = asked.request.state, asked.changes
-    warn_of_summaries(memory.core.runtime, asked.place.session_id, state, asked.held, changes.before, changes.behind)
-    record = branch_in(state, MESSAGES_KEY)
-    session, line, held = _placed(memory, asked.choices, asked.place, asked.held, record)
-    journey = _on_track(session, held, asked, record=record, line=line)
-    return (yield from each_step(journey, session.core.runtime.store.database.snapshot))
 
 
 def kept(
