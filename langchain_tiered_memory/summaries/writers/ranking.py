@@ -47,9 +47,8 @@ _EMPTY_WORDS = COMMON.union(*FUNCTION_WORDS.values())
 
 _FLATTENED = 0.25
 """Power of a statement's weight: beside how rare its words are, the worth that it has by itself counts a little."""
-_MANY_ITEMS = 3
 _BRIEF_BLANKS = 3
-_ADVISED, _LISTING, _LEANING, _ASKING, _ANNOUNCING, _BRIEF = 0.75, 0.5, 0.35, 0.5, 0.3, 0.5
+_ADVISED, _LEANING, _ASKING, _ANNOUNCING, _BRIEF = 0.75, 0.35, 0.5, 0.3, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +112,6 @@ def telling(text: str) -> float:
     """What a statement is worth by itself, for a reader who sees nothing else: about 0.1 to 2."""
     signs = _signs(text)
     weight: float = 2 * weight_of(signs) ** _FLATTENED
-    if text.count(";") >= _MANY_ITEMS or text[:1].isdigit() or text.startswith(("- ", "[")):
-        weight *= _LISTING  # or a picture, which nobody sees
     said = text.rstrip()
     announces = said.endswith(COLONS) or cues.NEXT_STEP.match(cues.lowered(text)) is not None
     weight *= _ASKING if asks(said) else _ANNOUNCING if announces else 1.0
