@@ -9,6 +9,7 @@ a model's own tokens is divided by what calibration learnt first.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.numbers import NUMBERS
@@ -225,18 +226,10 @@ def table(settings: Settings, *, filled: int) -> dict[str, dict[ModeName, Policy
     def row(section: str, share: float, about: str, *, of: Share = "the budget", **bounds: Any) -> PolicyRow:  # noqa: ANN401 - fields of a row
         return PolicyRow(section=section, share=share, of=of, gives_way=_WAYS.get(section, 0), about=about, **bounds)
 
-    def summaries(share: float) -> PolicyRow:
-        return row("history", share, "summaries of older messages")
-
-    def facts(share: float) -> PolicyRow:
-        return row("facts", share, "facts from older messages that still hold")
-
-    def recent(share: float, most: int | None = None) -> PolicyRow:
-        return row("recent", share, "messages that a condensation leaves; they grow into free room", most=most)
-
-    def recall(share: float, about: str, *, of: Share = "the rest") -> PolicyRow:
-        return row("recall", share, about, of=of, stands="request")
-
+    summaries = partial(row, "history", about="summaries of older messages")
+    facts = partial(row, "facts", about="facts from older messages that still hold")
+    recent = partial(row, "recent", about="messages that a condensation leaves; they grow into free room")
+    recall = partial(row, "recall", of="the rest", stands="request")
     in_any = "quotes that answer the question"
     beside = summaries(min(told.cover_share, numbers.cover_beside_share))
     return {
@@ -264,7 +257,7 @@ def table(settings: Settings, *, filled: int) -> dict[str, dict[ModeName, Policy
         },
         "files": {"talk": row("files", files.share, "files that no other section names")},
         "recent": {
-            "talk": recent(numbers.recent_most_share, told.keep_recent_tokens),
+            "talk": recent(numbers.recent_most_share, most=told.keep_recent_tokens),
             "files": recent(numbers.working_share),
             "recall": row("recent", numbers.question_share, "the user's last message", stands="request"),
         },

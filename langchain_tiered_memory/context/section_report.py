@@ -19,13 +19,12 @@ from langchain_tiered_memory.types.outcomes import ShownView, Stretch
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
     from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.pieces import Piece
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.contexts import ViewPolicy
-    from langchain_tiered_memory.types.records import Entry
 
 
 _REASONS: dict[GapReason, str] = {
@@ -34,7 +33,7 @@ _REASONS: dict[GapReason, str] = {
     "pruned": "pruned: least important for the task at hand",
 }
 
-_CUT = "too large: shown head and tail"
+_CUT, _NO_ROOM = "too large: shown head and tail", "no room in the share of pinned messages"
 
 
 COMPACTED = "compacted by the provider"
@@ -110,39 +109,32 @@ def account(
     Registered sections stand in one message with recall: each has an account of its own, behind recall's.
     """
     gaps = gaps_of(items)
-
-    def untold(part: str, why: str, entries_of: Callable[[Piece], Iterable[Entry]]) -> list[LeftOut]:
-        entries = [entry for piece in pieces if piece.part == part for entry in entries_of(piece)]
-        return [LeftOut(what=entry.id, reason=why, tokens=entry.tokens) for entry in entries]
-
-    left_out: dict[str, list[LeftOut]] = {
+    untold = {
         "history": [
             *(LeftOut(what=f"{gap.first_seq}-{gap.last_seq}", reason=reason_of(gap)) for gap in gaps),
             *other_left_out,
         ],
-        "recall": list(recalled_left_out),
-        "pinned": [
-            *untold("pinned", _CUT, lambda piece: piece.passages),
-            *untold("pinned", "no room in the share of pinned messages", lambda piece: piece.left_out),
-        ],
-        "recent": [
-            *untold("recent", _CUT, lambda piece: piece.passages),
-            *(
-                LeftOut(
-                    what=piece.entry.id,
-                    reason=f"a file with the text of message {piece.stands_in.seq}: {POINTED}",
-                    tokens=piece.entry.tokens - piece.tokens,
-                )
-                for piece in pieces
-                if piece.entry is not None and piece.stands_in is not None
-            ),
-        ],
+        "recall": recalled_left_out,
     }
     sections = [Section(name="system", tokens=policy.fixed, cap=policy.row("system").tokens)]
     for row in policy:
         part = row.section
         mine = [piece for piece in pieces if piece.part == part]
-        if part == "system" or not (mine or left_out.get(part)):
+        left_out = list(untold.get(part, ()))
+        if part in ("pinned", "recent"):
+            cut = [(_CUT, entry) for piece in mine for entry in piece.passages]
+            cut += [(_NO_ROOM, entry) for piece in mine for entry in piece.left_out]
+            left_out += [LeftOut(what=entry.id, reason=why, tokens=entry.tokens) for why, entry in cut]
+        left_out += [
+            LeftOut(
+                what=piece.entry.id,
+                reason=f"a file with the text of message {piece.stands_in.seq}: {POINTED}",
+                tokens=piece.entry.tokens - piece.tokens,
+            )
+            for piece in mine
+            if piece.entry is not None and piece.stands_in is not None
+        ]
+        if part == "system" or not (mine or left_out):
             continue
         tokens = sum(piece.tokens for piece in mine)
         text = "\n".join(piece.text for piece in mine if piece.text)
@@ -157,7 +149,7 @@ def account(
                 entry_ids=tuple(entry.id for piece in mine for entry in piece.whole_entries),
                 passage_ids=tuple(entry.id for piece in mine for entry in piece.passages),
                 summary_ids=tuple(one for piece in mine for one in piece.summary_ids),
-                left_out=tuple(left_out.get(part, ())),
+                left_out=tuple(left_out),
                 text=text,
                 not_shown=sum(gap.entry_count for gap in gaps) if part == "history" else 0,
             )

@@ -335,37 +335,37 @@ def write_account(packing: Packing, *, outcome: Outcome, standing: ViewStanding)
     """Swap the plan and keep its outcome, together; tell of it."""
     inputs, runtime, plan = packing.inputs, packing.inputs.runtime, packing.rendered.plan
     ref, name, payload, now = inputs.ref, inputs.name, plan.to_json(), inputs.runtime.now()
-    before = packing.kept
+    before, store = packing.kept, runtime.store
     if before is None and packing.before is not None:
         before = packing.before.plan.to_json()  # shown, or to be shown, but never written: so that it can come back
-    event = _event(runtime, ref, outcome)
-    owed = runtime.owed(event)
-    store, keep = runtime.store, inputs.settings.condensation.monitoring.history
 
     def written_by(method: Callable[..., bool | None], *values: object, **named: object) -> bool | None:
         return write_if_possible(runtime, ref.session_id, method, ref, name, *values, **named)
 
-    written: bool | None = False
-    account: dict[str, Any] = {"keep": keep, "event": owed}
-    repeatable = outcome.kind is OutcomeKind.FAILED or CUTTING_STEPS & set(outcome.steps)
+    is_swapped = outcome.kind in CHANGED and payload != before
+    if not is_swapped and payload != packing.kept:
+        written_by(store.plans.write, payload, now=now, border=plan.border)
+    if outcome.kind is OutcomeKind.NOT_NEEDED:
+        return
+    event = _event(runtime, ref, outcome)
+    owed = runtime.owed(event)
+    account: dict[str, Any] = {"keep": inputs.settings.condensation.monitoring.history, "event": owed}
     # What the next request may well say again: kept once, until something else is said.
+    repeatable = outcome.kind is OutcomeKind.FAILED or CUTTING_STEPS & set(outcome.steps)
     said = repr((outcome.kind.value, outcome.reason, outcome.steps[-1:])) if repeatable else ""
-    if outcome.kind in CHANGED and payload != before:
+    written: bool | None = False
+    if is_swapped:
         account |= {"outcome": outcome, "plan_before": before}
         written = written_by(store.outcomes.swap, payload, border=plan.border, now=now, **account)
-    else:
-        if payload != packing.kept:
-            written_by(store.plans.write, payload, now=now, border=plan.border)
-        if said and outcome.kind is not OutcomeKind.NOT_NEEDED and said != standing.failure:
-            written = written_by(store.outcomes.add, outcome, **account)
+    elif said and said != standing.failure:
+        written = written_by(store.outcomes.add, outcome, **account)
     if written:
         deliver(runtime, event, owed)
         if outcome.kind is OutcomeKind.TRUNCATED and _TO_THE_WINDOW & set(outcome.steps):
             store.database.end_snapshot()  # collectors are somebody else's code
             runtime.condenser.tell_of_window(ref.session_id, outcome)
-    if outcome.kind is not OutcomeKind.NOT_NEEDED:
-        noted = replace(standing, failure=said, outcomes=standing.outcomes + 1)
-        runtime.view_cache.views.put((ref.key, name), noted)
+    noted = replace(standing, failure=said, outcomes=standing.outcomes + 1)
+    runtime.view_cache.views.put((ref.key, name), noted)
 
 
 def _event(runtime: Runtime, ref: SessionRef, outcome: Outcome) -> Event:

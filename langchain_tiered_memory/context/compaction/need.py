@@ -131,10 +131,10 @@ def need_of(inputs: Inputs, start: RenderedView, *, used: int) -> Need:
     limit, best = math.floor(full_at(window, percent=percent)), _best_size(inputs, start, percent=percent)
     at = limit if best is None else min(limit, inputs.billed(best))
     need = Need(used_tokens=used, zone=zone, percent=percent, condensed_at=at)
-    return replace(need, why=_why(inputs, start, need) or (PREVIEWED if inputs.forced else ""))
+    return replace(need, why=_why(inputs, start, need, best=best) or (PREVIEWED if inputs.forced else ""))
 
 
-def _why(inputs: Inputs, start: RenderedView, need: Need) -> str:
+def _why(inputs: Inputs, start: RenderedView, need: Need, *, best: int | None) -> str:
     window, settings, used = inputs.window, inputs.settings.condensation, need.used_tokens
     waits = settings.strategies.primary == "provider"
     why = "" if waits else overfull(used, window, percent=need.percent)
@@ -149,7 +149,7 @@ def _why(inputs: Inputs, start: RenderedView, need: Need) -> str:
     last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
     if cache_ran_out(last, now=inputs.runtime.now(), settings=settings):
         why = early_full(used, window, percent=need.percent)
-    return why or _cheaper(inputs, start, percent=need.percent)
+    return why or _cheaper(inputs, start, percent=need.percent, best=best)
 
 
 def zone_of(used_tokens: int, limit_tokens: int, *, settings: GuardSettings) -> Zone:
@@ -203,9 +203,8 @@ def filled_as_pays(inputs: Inputs, start: RenderedView, *, percent: float) -> In
     return replace(inputs, fill=fill_target(full=full, least=least, most=most, rates=rates, extra_share=extra))
 
 
-def _cheaper(inputs: Inputs, start: RenderedView, *, percent: float) -> str:
+def _cheaper(inputs: Inputs, start: RenderedView, *, percent: float, best: int | None) -> str:
     """Why a view is condensed though it fits: a sentence with figures, empty where it goes on growing."""
-    best = _best_size(inputs, start, percent=percent)
     if best is None or start.tokens < best:
         return ""
     # What did not pay is not tried at each request, but when there is as much more as a condensation has to free.

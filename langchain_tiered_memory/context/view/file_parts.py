@@ -104,11 +104,6 @@ class _Fragment:
         """All of it."""
         return "\n".join(self.lines)
 
-    def shift(self, lines: int, *, behind: Sequence[int]) -> None:
-        """So many lines more, or fewer, stand before what is known of those from each of `behind` on."""
-        for known in (self.touched, self.read, self.seen):
-            known[:] = [(a + lines * bisect(behind, a), b + lines * bisect(behind, b), age) for a, b, age in known]
-
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
@@ -256,7 +251,9 @@ def _replace(fragment: _Fragment, change: Change, *, age: int, shown: bool) -> b
         return False
     fragment.lines, fragment.changed = whole.replace(old, new, len(starts)).split("\n"), True
     more = new.count("\n") - old.count("\n")
-    fragment.shift(more, behind=[start + old.count("\n") + 1 for start in starts])
+    behind = [start + old.count("\n") + 1 for start in starts]
+    for known in (fragment.touched, fragment.read, fragment.seen):
+        known[:] = [(a + more * bisect(behind, a), b + more * bisect(behind, b), when) for a, b, when in known]
     firsts = dict.fromkeys(start + more * before for before, start in enumerate(starts))
     written = [(first, first + new.count("\n") + 1, age) for first in firsts]
     fragment.touched += written

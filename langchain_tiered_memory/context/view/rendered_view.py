@@ -210,15 +210,12 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     answered = in_order(inputs, [plan.answers] if plan.answers > plan.since and inputs.policy.quotes_queries else [])
     answered = [one for one in answered if min(one.tokens, NUMBERS.least_readable_tokens) <= half]
     led_by = [*(one for one in answered if one.seq not in standing | quoted_there), *(queries[-1:] if leads else ())]
-    rooms = [question if one.role == "user" else half for one in led_by]
-    # What is hardly larger than its room is cut for less than the line takes that says so.
-    rooms = [
-        one.tokens if one.tokens < room + NUMBERS.least_gain else room for one, room in zip(led_by, rooms, strict=True)
-    ]
-    led = [
-        shortened(one, max_tokens=most, counter=counter, expands=inputs.expands)
-        for one, most in zip(led_by, rooms, strict=True)
-    ]
+    led: list[Piece] = []
+    for one in led_by:
+        most = question if one.role == "user" else half
+        if one.tokens < most + NUMBERS.least_gain:  # to cut it frees less than the line takes that says so
+            most = one.tokens
+        led.append(shortened(one, max_tokens=most, counter=counter, expands=inputs.expands))
     taken = sum(piece.tokens for piece in led if piece.entry in answered)
     recent = _first_recent(plan, tail) if plan.items or plan.left_spans else None
     follows = follows_line(recent, led_by=led_by) if recent is not None else ""

@@ -83,20 +83,19 @@ def without_astray(pieces: Sequence[Piece], sent: Sequence[BaseMessage]) -> list
 
     Others may have come in between: repairs move a result that came late, and a provider's compaction stands first.
     """
-    astray = {id(piece) for piece in pieces if piece.stands_in is not None and not _leads(piece, sent)}
+    leads = {str(piece.message.content): piece.stands_in for piece in pieces if piece.stands_in is not None}
+    above, astray = set[str | None](), set[str]()
+    for message in sent if leads else ():
+        stands_in = leads.get(str(message.content))
+        if stands_in is not None and _text_shown(stands_in) not in above:
+            astray.add(str(message.content))
+        above.add(_only_text(message))
     if not astray:
         return None
-    return [shown(piece.entry) if piece.entry is not None and id(piece) in astray else piece for piece in pieces]
-
-
-def _leads(piece: Piece, sent: Sequence[BaseMessage]) -> bool:
-    text = _text_shown(piece.stands_in) if piece.stands_in is not None else None
-    for message in sent:
-        if message.content == piece.message.content:
-            return False
-        if text is not None and _only_text(message) == text:
-            return True
-    return True  # whoever took the result out took the pointer out
+    return [
+        shown(one.entry) if one.entry and one.stands_in and str(one.message.content) in astray else one
+        for one in pieces
+    ]
 
 
 def tell_repeated(runtime: Runtime, ref: SessionRef, pieces: Sequence[Piece], context: Context) -> None:
