@@ -188,6 +188,11 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
         else:
             if text.whole:
                 before.clear()
+            if text.old and not any(text.old in fragment.text for fragment in before):
+                # It reaches over the end of what is known: what is known of it is not what stands there.
+                lost = {line for line in text.old.split("\n") if len(line.strip()) >= _LEAST_CHARS}
+                for fragment in before:
+                    fragment.doubtful = fragment.doubtful if lost.isdisjoint(fragment.lines) else one.seq
             # A loop, for each of the runs has to be told of the change, whichever of them is shown in the end.
             stands = [_replace(fragment, text, age=one.age, shown=one.shown) for fragment in before if text.old]
             if any(stands) and not one.shown:

@@ -297,6 +297,12 @@ def test_a_change_of_lines_that_two_readings_have_changes_both() -> None:
     assert all(line in parts for line in (*LINES[:25], *LINES[26:50], "changed"))
 
 
+def test_a_change_that_reaches_over_the_end_of_a_reading_makes_its_lines_doubtful() -> None:
+    texts = [read(2, LINES[:30]), read(4, LINES[30:50]), wrote(8, "changed", old="\n".join(LINES[28:33]))]
+    parts = file_parts(texts, room=2000, count=words)
+    assert parts.count("lines may be others since a command in message 8") == 2
+
+
 def test_the_age_of_a_line_counts_less_than_that_of_its_file() -> None:
     texts = [
         wrote(1, "the agent wrote this line into the file at work", path="at_work.py", age=16_000),
