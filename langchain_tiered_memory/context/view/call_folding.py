@@ -17,9 +17,10 @@ from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import CALL_TYPES, kind_of, requested_calls
 from langchain_tiered_memory.messages.message_repairs import blocks_of, without_reasoning
 from langchain_tiered_memory.messages.showing import pointer_to, with_shorter_calls
+from langchain_tiered_memory.models.message_counting import CALL_TOKENS
 from langchain_tiered_memory.summaries.rendering import notice_block
 from langchain_tiered_memory.text.fencing import plain_name
-from langchain_tiered_memory.text.truncation import shorten_message, water_level
+from langchain_tiered_memory.text.truncation import most_fitting, shorten_message, water_level
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -61,32 +62,25 @@ def folded_calls(
     )
     answered = {entry.answers: entry for entry in results if entry.answers in calls}
     order = [one for one in calls if one not in answered] + list(answered)  # those without a result go first
-    left = room - counter.count_message(said) - _noted(pointer, calls.values(), counter)[0].tokens
-    made: dict[str, dict[str, Any]] = {}
-    for identity in reversed(order):
-        call, tokens = _short_call(calls[identity], pointer=pointer, counter=counter)
-        least = NUMBERS.least_readable_tokens
-        left -= tokens + (min(answered[identity].tokens, least) if identity in answered else least)
-        if left < 0:
-            break
-        made[identity] = call
-    while made:
-        shown = {identity: made[identity] for identity in calls if identity in made}
-        whole = said.model_copy(update={"tool_calls": list(shown.values())})
-        tokens = counter.count_message(whole)
-        asked = Piece(part="recent", message=whole, tokens=tokens, entry=head, passages=(head,))
-        note = _noted(pointer, [call for identity, call in calls.items() if identity not in shown], counter)
-        spare = room - sum(piece.tokens for piece in (*note, asked))
-        there = sorted((answered[one] for one in shown if one in answered), key=lambda one: one.seq)
-        level = water_level([entry.tokens for entry in there], max(spare, 0))
+    short: dict[str, dict[str, Any]] = {}
+
+    def folded(number: int) -> list[Piece] | None:
+        """With its newest `number` calls; `None` where these do not fit beside results that can be read."""
+        newest = set(order[len(order) - number :])
+        short.update({one: _short_call(calls[one], pointer=pointer, counter=counter) for one in newest - short.keys()})
+        whole = said.model_copy(update={"tool_calls": [short[one] for one in calls if one in newest]})
+        asked = Piece(part="recent", message=whole, tokens=counter.count_message(whole), entry=head, passages=(head,))
+        note = _noted(pointer, [call for one, call in calls.items() if one not in newest], counter)
+        there = sorted((answered[one] for one in newest if one in answered), key=lambda one: one.seq)
+        sizes, least = [entry.tokens for entry in there], NUMBERS.least_readable_tokens
+        coming = least * (len(newest) - len(there))
+        level = water_level(sizes, max(room - coming - sum(piece.tokens for piece in (*note, asked)), 0))
         pieces = [*note, asked, *(shortened(one, max_tokens=level, counter=counter, expands=expands) for one in there)]
-        taken = sum(piece.tokens for piece in pieces)
-        if taken <= room:
-            return pieces
-        # A call takes more beside others than alone, and a result is not cut below its frame: the oldest go.
-        for identity in list(reversed(made))[: len(made) - min(len(made) - 1, len(made) * room // taken)]:
-            del made[identity]
-    return None
+        is_readable = level >= min(least, max(sizes, default=0))
+        return pieces if is_readable and sum(piece.tokens for piece in pieces) + coming <= room else None
+
+    most = most_fitting(min(len(order), room // CALL_TOKENS), lambda number: folded(number) is not None)
+    return folded(most) if most else None
 
 
 def _with_calls(message: AIMessage, calls: Collection[dict[str, Any]]) -> AIMessage:
@@ -103,15 +97,13 @@ def _with_calls(message: AIMessage, calls: Collection[dict[str, Any]]) -> AIMess
     return message.model_copy(update=update | {"additional_kwargs": kwargs})
 
 
-def _short_call(call: RequestedCall, *, pointer: str, counter: TokenCounter) -> tuple[dict[str, Any], int]:
-    """A call with its long arguments cut, and how many tokens it takes."""
+def _short_call(call: RequestedCall, *, pointer: str, counter: TokenCounter) -> dict[str, Any]:
+    """A call with its long arguments cut."""
     args = call.args if call.raw is None else {"invalid_arguments": call.raw}
     alone: BaseMessage = AIMessage("", tool_calls=[{"name": call.name, "args": args, "id": call.id}])
-    framing = counter.count_message(AIMessage(""))
-    excess = counter.count_message(alone) - framing - NUMBERS.least_readable_tokens
+    excess = counter.count_message(alone) - counter.count_message(AIMessage("")) - NUMBERS.least_readable_tokens
     alone = with_shorter_calls(alone, excess_tokens=excess, count=counter.count_text, pointer=pointer)
-    made = dict(alone.tool_calls[0]) if isinstance(alone, AIMessage) else {}
-    return made, counter.count_message(alone) - framing
+    return dict(alone.tool_calls[0]) if isinstance(alone, AIMessage) else {}
 
 
 def _noted(pointer: str, folded: Collection[RequestedCall], counter: TokenCounter) -> list[Piece]:
