@@ -14,10 +14,11 @@ from langchain_tiered_memory.runtime import SqlStore
 from langchain_tiered_memory.sql import encryption, schema
 from langchain_tiered_memory.sql.database import Database
 from langchain_tiered_memory.summaries.facts.reading import fact_id
-from langchain_tiered_memory.types.drafts import Appended, Incoming, Removed, SummaryPlan, Written
+from langchain_tiered_memory.types.drafts import Appended, Incoming, SummaryPlan, Written
 from langchain_tiered_memory.types.records import Draft, Entry, Fact, FactKind, PassageDraft, SessionRef, Spent, Summary
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -60,19 +61,21 @@ def open_calls(store: SqlStore, ref: SessionRef) -> dict[int, tuple[str, ...]]:
     return waiting
 
 
-def forget_messages(store: SqlStore, ref: SessionRef, message_ids: Sequence[str], *, track: str = "main") -> Removed:
+def forget_messages(
+    store: SqlStore, ref: SessionRef, message_ids: Sequence[str], *, track: str = "main"
+) -> Counter[str]:
     """Remove messages, as `named` means them; those that are not there are left out."""
     meant = store.transcript.named(ref, message_ids, track=track)
     seqs = sorted(entry.seq for entry in meant.values())
     return _carried_out(store, {ref.key: seqs} if seqs else {})
 
 
-def forget_session(store: SqlStore, ref: SessionRef) -> Removed:
+def forget_session(store: SqlStore, ref: SessionRef) -> Counter[str]:
     """Remove a session whole."""
     return _carried_out(store, {ref.key: ()})
 
 
-def _carried_out(store: SqlStore, targets: dict[int, Sequence[int]]) -> Removed:
+def _carried_out(store: SqlStore, targets: dict[int, Sequence[int]]) -> Counter[str]:
     removal = store.removal.begin(targets, now=NOW)
     for target in targets:
         store.removal.carry_out(removal, target)

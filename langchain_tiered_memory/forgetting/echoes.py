@@ -54,7 +54,6 @@ _OF_A_DAY = 2
 _MOST_OF_A_DAY = 31
 _DIGITS = re.compile(r"\d{1,4}")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = re.compile("|".join(_MONTHS))
 _OURS = (
     *(section.heading for form in FORMS.values() for section in form),
     *(marks.STILL_OPEN, marks.NOT_ANSWERED, marks.WAITING, marks.TOOL_SAID, marks.CORRECTED, marks.KEEP_MARK),
@@ -84,9 +83,8 @@ def _in_one_form(text: str) -> Iterator[str]:
     yield from (f"{_FORM}{value}" for value in values_in(text) if value >= _TWO_DIGITS)
     for match in DATE.finditer(text):
         numbers = [int(one) for one in _DIGITS.findall(match[0])]
-        month = _MONTH.search(match[0].casefold())
-        if month is not None:
-            numbers = [_MONTHS.index(month[0]) + 1, *numbers[:1]]
+        if named := [number for number, month in enumerate(_MONTHS, 1) if month in match[0].casefold()]:
+            numbers = [*named, *numbers[:1]]
         elif len(numbers) > _OF_A_DAY:  # year, month, day; day, month, year; month, day, year
             numbers = numbers[1:3] if numbers[0] > _MOST_OF_A_DAY else numbers[:2]
         if len(numbers) == _OF_A_DAY and ":" not in match[0][:3]:

@@ -8,7 +8,7 @@ LangGraph's checkpointer and store keep what was said too: what can be deleted t
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_tiered_memory import telemetry
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Entry
 
 K = TypeVar("K")
-_NAMED = 5
-"""Threads that a receipt names, of many: `session_ids` has all."""
 _IN_MEMORY = ("InMemorySaver", "InMemoryStore")
 """Those of LangGraph's checkpointers and stores that have no files."""
 _FREE_SPACE = "free space of its database, until it is overwritten"
@@ -193,15 +191,14 @@ def _removed(
         key = removal.begin(targets, now=runtime.now(), user=user)
         vectors, left = _carried_out(runtime, first=key)
         removed = removal.removed(key)
-        note({telemetry.RECORDS: removed.entries})
+        note({telemetry.RECORDS: removed["entries"]})
     runtime.report(
         EventName.FORGOTTEN,
-        f"{removed.entries} messages, {removed.summaries} summaries",
+        f"{removed['entries']} messages, {removed['summaries']} summaries",
         sessions=len(session_ids),
-        entries=removed.entries,
+        entries=removed["entries"],
     )
-    what = {"session_ids": session_ids, "vectors": vectors, "may_remain": remains + left, "at": runtime.now()}
-    return Receipt(**asdict(removed) | what)
+    return Receipt(session_ids=session_ids, vectors=vectors, may_remain=remains + left, at=runtime.now(), **removed)
 
 
 def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tuple[str, ...]]:
@@ -329,10 +326,7 @@ def _left_in_threads(found: Mapping[str, str | None], *, whole: bool) -> tuple[s
         else "remove them from the state with RemoveMessage; its earlier checkpoints go only with the whole thread"
     )
     return tuple(
-        f"LangGraph's checkpointer ({name}): the messages in {_threads(ids)}; {remedy}" for name, ids in by_name.items()
+        f"LangGraph's checkpointer ({name}): the messages in "
+        f"{f'the thread {ids[0]!r}' if len(ids) == 1 else f'{len(ids)} threads'}; {remedy}"
+        for name, ids in by_name.items()
     )
-
-
-def _threads(ids: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, ids[:_NAMED])) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
-    return f"the thread {shown}" if len(ids) == 1 else f"the threads {shown}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ from langchain_tiered_memory.transcript.derived_rows import (
     touched_by,
 )
 from langchain_tiered_memory.transcript.tombstones import bury
-from langchain_tiered_memory.types.drafts import Begun, Removed
+from langchain_tiered_memory.types.drafts import Begun
 from langchain_tiered_memory.types.records import SessionRef, SummaryState
 
 if TYPE_CHECKING:
@@ -169,11 +170,11 @@ class Removal(Room):
                 mine = and_(removals.c.key.in_(part), removals.c[column].is_(None))
                 connection.execute(update(removals).where(mine).values({column: now}))
 
-    def removed(self, removal: int) -> Removed:
-        """What a removal took so far, whoever carried it out."""
+    def removed(self, removal: int) -> Counter[str]:
+        """How much a removal took so far, by what it is, whoever carried it out."""
         with self.database.read() as connection:
             row = connection.execute(select(removals).where(removals.c.key == removal)).mappings().one_or_none()
-        return Removed(**{name: row[name] for name in (*_COUNTED, "items")}) if row is not None else Removed()
+        return Counter({name: row[name] if row is not None else 0 for name in (*_COUNTED, "items")})
 
     def _remove_messages(self, connection: Connection, row: RowMapping, seqs: Sequence[int]) -> list[Placed]:
         """Remove messages with all that hangs on them; gives the rows of the facts among that.
@@ -400,7 +401,7 @@ def _drop_emptied_tasks(connection: Connection, key: int, belonged: Collection[t
     since: list[int] = []
     mine = tasks.c.session_key == key
     for row in connection.execute(select(tasks).where(mine)).mappings().all():
-        waits_for = rows.names_from_json(row["depends_on"])
+        waits_for = rows.names_in(tasks, row, "depends_on")
         names = gone.get(row["track"], set())
         is_gone = unpacked(row["task_id"]) in names
         if not is_gone and names.isdisjoint(waits_for):

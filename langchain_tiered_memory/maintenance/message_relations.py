@@ -14,7 +14,7 @@ from langchain_tiered_memory.messages.codec import digest_of_payload
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
-from langchain_tiered_memory.sql.rows import names_from_json, unpacked_or_none
+from langchain_tiered_memory.sql.rows import names_in, unpacked_or_none
 from langchain_tiered_memory.sql.schema import digest_of, item_vectors, items, packed, unpacked
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def of_messages(known: Known) -> Iterator[Fault]:
             continue
         named = {"id_digest": digest_of(what)}
         yield from known.differing(entries, row, named, kind="wrong_id_digest", what=what, why="is not that of its id")
-        left = [one for one in names_from_json(row["calls"]) if packed(one) not in answered[row["group_seq"]]]
+        left = [one for one in names_in(entries, row, "calls") if packed(one) not in answered[row["group_seq"]]]
         mark = {"open_calls": schema.WAITS if left else None}
         why = f"does not say that {len(left)} of its calls have no result"
         yield from known.differing(entries, row, mark, kind="wrong_open_calls", what=what, why=why)

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, or_, select, upda
 from langchain_tiered_memory.errors import CheckpointError, DamagedRowError
 from langchain_tiered_memory.runs.store import change_run, locked_session
 from langchain_tiered_memory.sql import rows
-from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.column_forms import check, read_json
 from langchain_tiered_memory.sql.retrying import Room
 from langchain_tiered_memory.sql.schema import checkpoints, packed, runs, unpacked
 from langchain_tiered_memory.transcript.append import chunks
@@ -266,7 +266,7 @@ _AS_IS = (lambda value: value, lambda value: value)
 _LIST = (list, tuple)
 _NAME = (packed, unpacked)
 _NAME_OR_NONE = (rows.packed_or_none, rows.unpacked_or_none)
-_NAMES = (rows.names_to_json, lambda stored: tuple(rows.names_from_json(stored)))
+_NAMES = (rows.names_to_json, lambda stored: tuple(map(unpacked, read_json(stored, list[str]))))
 _PATHS = (
     lambda sums: {packed(path): digest for path, digest in sums.items()},
     lambda stored: {unpacked(path): digest for path, digest in stored.items()},

@@ -122,10 +122,11 @@ def refusal(error: BaseException, path: Path, key: FileKey | None) -> StorageErr
             f"{path} does not open with this key, or its first page is damaged: give the key that it was last "
             "encrypted with. Without it nobody can read it"
         )
-    if _looks_encrypted(path):
-        return KeyNeededError(
-            f"{path} is encrypted, or damaged: give its key with encryption_key=, on the command line --key-file"
-        )
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(len(_PLAIN_BEGINNING)) != _PLAIN_BEGINNING and not path.stat().st_size % _PAGE_BYTES:
+            return KeyNeededError(
+                f"{path} is encrypted, or damaged: give its key with encryption_key=, on the command line --key-file"
+            )
     return None
 
 
@@ -165,16 +166,3 @@ def _salt_of(connection: Any) -> bytes:  # noqa: ANN401 - as above
     """
     (salt,) = connection.execute("PRAGMA cipher_salt").fetchone()
     return bytes.fromhex(salt)
-
-
-def _looks_encrypted(path: Path) -> bool:
-    """Whether a file has whole pages and begins as no database and no text does."""
-    with suppress(OSError), path.open("rb") as file:
-        page = file.read(_PAGE_BYTES)
-        size = path.stat().st_size
-        return not size % _PAGE_BYTES and not page.startswith(_PLAIN_BEGINNING) and len(set(page)) > _VARIED_BYTES
-    return False
-
-
-_VARIED_BYTES = 240
-"""Of the 256 values of a byte: 4,096 bytes at random have all of them, a text or a picture's head has not."""

@@ -52,11 +52,6 @@ def names_to_json(names: Sequence[str]) -> str:
     return json.dumps([packed(name) for name in names])
 
 
-def names_from_json(value: str | None) -> list[str]:
-    """The ids that `names_to_json` was given; none for an empty column."""
-    return [unpacked(name) for name in read_json(value, list[str])] if value is not None else []
-
-
 def from_json(table: Table, row: Columns, column: str, kind: Any) -> Any:  # noqa: ANN401 - a value of `kind`
     """The JSON in a column of a row, read as `kind`. Every parse of stored JSON goes through here."""
     try:
@@ -66,7 +61,7 @@ def from_json(table: Table, row: Columns, column: str, kind: Any) -> Any:  # noq
 
 
 def names_in(table: Table, row: Columns, column: str) -> tuple[str, ...]:
-    """The list of names in a column of a row; none for an empty column."""
+    """The names that `names_to_json` was given, in a column of a row; none for an empty column."""
     if row[column] is None:
         return ()
     return tuple(unpacked(name) for name in from_json(table, row, column, list[str]))

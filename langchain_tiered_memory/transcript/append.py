@@ -22,14 +22,15 @@ from langchain_tiered_memory.sql.schema import (
     passages,
     revisions,
     sessions,
+    summaries,
     tasks,
     unpacked,
 )
 from langchain_tiered_memory.transcript.derived_rows import (
+    ancestors,
     drop_passages,
-    mark_ancestors_stale,
+    outdated,
     passage_values,
-    read_again,
     touch_values,
     write_touches,
 )
@@ -133,7 +134,8 @@ def write_round(
             _revise(connection, session, stored, item, now=now)
             if stored["summary_id"] is not None:
                 drop_facts(connection, key, [stored["seq"]])
-                read_again(connection, stored["summary_id"])
+                above = update(summaries).where(summaries.c.id == stored["summary_id"])
+                connection.execute(above.values(facts_read=0))
             revised.append(item.draft.id)
         elif stored["payload"] != item.draft.payload:
             mine = and_(entries.c.session_key == key, entries.c.seq == stored["seq"])
@@ -256,5 +258,6 @@ def _revise(connection: Connection, session: Columns, stored: dict[str, Any], it
         )
     )
     if stored["summary_id"] is not None:
-        mark_ancestors_stale(connection, [stored["summary_id"]], now=now)
+        above = summaries.c.id.in_(ancestors(connection, [stored["summary_id"]]))
+        connection.execute(update(summaries).where(above).values(outdated(now)))
     advance_epoch(connection, key)

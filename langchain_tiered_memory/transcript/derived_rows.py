@@ -172,17 +172,6 @@ def outdated(now: float) -> dict[str, Any]:
     return {"stale": True, "touched": True, "retry_at": now}
 
 
-def mark_ancestors_stale(connection: Connection, summary_ids: Sequence[str], *, now: float) -> None:
-    """Mark summaries and everything above them as made from an older text."""
-    above = summaries.c.id.in_(ancestors(connection, summary_ids))
-    connection.execute(update(summaries).where(above).values(outdated(now)))
-
-
-def read_again(connection: Connection, summary_id: str) -> None:
-    """Say that the facts of a summary's messages are to be read again."""
-    connection.execute(update(summaries).where(summaries.c.id == summary_id).values(facts_read=0))
-
-
 def touch_values(key: int, *, track: str, seq: int, at: float, touches: Sequence[FileTouch]) -> list[dict[str, Any]]:
     """Rows for one message: one for each path, as it was touched last, but as written where it was written at all."""
     by_path: dict[str, FileTouch] = {}

@@ -153,7 +153,6 @@ def _calibrate(runtime: Runtime, session_id: str, incoming: Sequence[Incoming], 
         write_if_possible(runtime, session_id, keep, model, counter, ratio=after.ratio, samples=after.samples)
 
 
-_NEW_ID_CHARS = 12
 _AGAIN = "-again-"
 """Between the id of a question and what it is asked again behind."""
 
@@ -254,7 +253,7 @@ def as_turn(
         message_id, kept = str(message.id), message
         is_new = place >= again and message_id not in settled and role_of(message) == "assistant"
         if is_new and message_id in known:
-            message_id = f"{message_id}-{uuid.uuid4().hex[:_NEW_ID_CHARS]}"
+            message_id = f"{message_id}-{uuid.uuid4().hex}"
             kept = message.model_copy(update={"id": message_id})
         if is_new:
             new_ids.add(message_id)

@@ -137,20 +137,6 @@ class SearchFilters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removed:
-    """How much one removal removed."""
-
-    entries: int = 0
-    revisions: int = 0
-    summaries: int = 0
-    passages: int = 0
-    facts: int = 0
-    files: int = 0
-    checkpoints: int = 0
-    items: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
     """A removal that has begun and is not finished."""
 

@@ -62,7 +62,7 @@ class StoreMachine(RuleBasedStateMachine):
         some = st.lists(st.sampled_from(sorted(self.texts)), min_size=1, max_size=3, unique=True)
         gone = choice.draw(some)
         removed = forget_messages(self.store, self.ref, gone)
-        assert removed.entries == len(gone)
+        assert removed["entries"] == len(gone)
         for one in gone:
             self.forgotten |= {(one, text) for text in self.said.pop(one)}
             del self.texts[one], self.seqs[one]

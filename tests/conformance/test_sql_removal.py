@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript.outbox import write_down
-from langchain_tiered_memory.types.drafts import FileTouch, Incoming, Removed
+from langchain_tiered_memory.types.drafts import FileTouch, Incoming
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from langchain_tiered_memory.types.records import Fact, LeftOut, SummaryState
 from tests.run_builders import checkpoint, outcome, state, touching
@@ -48,7 +49,7 @@ def test_a_removed_message_takes_all_above_it_and_frees_its_siblings(store: SqlS
     top = summarised(store, ref, 2, one, two)
     append(store, "s", incoming("edited words here", "m1"))
     removed = forget_messages(store, ref, ["m1", "nobody"])
-    assert removed == Removed(entries=1, revisions=1, summaries=2, passages=3)
+    assert removed == Counter(entries=1, revisions=1, summaries=2, passages=3)
     assert ids(store.transcript.entries(ref)) == [f"m{n}" for n in range(2, 9)]
     assert ids(store.tree.all(ref)) == [two.id, three.id]
     assert {found.state for found in store.tree.all(ref)} == {SummaryState.ACTIVE}
@@ -111,12 +112,12 @@ def test_what_only_forgotten_messages_say_together_goes_from_other_texts(
 def test_a_message_is_removed_from_the_track_that_is_meant_and_stays_on_others(store: SqlStore) -> None:
     ref = append(store, "s", incoming("on main", "1"), incoming("on sub", "1", track="sub")).ref
     append(store, "s", incoming("of sub alone", "2", track="sub"))
-    assert forget_messages(store, ref, ["1"], track="sub").entries == 1
+    assert forget_messages(store, ref, ["1"], track="sub")["entries"] == 1
     assert [(one.track, one.text) for one in store.transcript.entries(ref)] == [
         ("main", "on main"),
         ("sub", "of sub alone"),
     ]
-    assert forget_messages(store, ref, ["2"], track="main").entries == 1, "no other track has it"
+    assert forget_messages(store, ref, ["2"], track="main")["entries"] == 1, "no other track has it"
     append(store, "s", incoming("a", "3", track="a"), incoming("b", "3", track="b"))
     with pytest.raises(InvalidInputError, match=r"several tracks.*'a', 'b'"):
         forget_messages(store, ref, ["1", "3"], track="main")
@@ -184,8 +185,8 @@ def test_a_removed_session_leaves_no_row_and_others_whole(store: SqlStore) -> No
         store.checkpoints.write(one, checkpoint(), keep=3)
         told = Event(id=one.session_id, name="outcome", session_id=one.session_id, at=NOW, reason="r", details={})
         store.outcomes.add(one, "view", outcome(OutcomeKind.FAILED), keep=3, event=told)
-    assert forget_session(store, ref) == Removed(entries=5, revisions=1, summaries=1, passages=6, checkpoints=1)
-    assert forget_session(store, ref) == Removed()
+    assert forget_session(store, ref) == Counter(entries=5, revisions=1, summaries=1, passages=6, checkpoints=1)
+    assert forget_session(store, ref) == Counter()
     assert store.transcript.find("s") is None
     with store.database.read() as connection:
         of_sessions = [table for table in schema.metadata.tables.values() if "session_key" in table.c]
@@ -231,7 +232,7 @@ def test_thousands_of_messages_are_removed_at_once(store: SqlStore) -> None:
     ref = session_with(store, 1300)
     for first in range(1, 1300, 2):
         claim(store, ref, plan(1, first, first + 1))
-    assert forget_messages(store, ref, [f"m{n}" for n in range(1, 1300)]).summaries == 650
+    assert forget_messages(store, ref, [f"m{n}" for n in range(1, 1300)])["summaries"] == 650
     assert ids(store.transcript.entries(ref)) == ["m1300"]
     assert store.transcript.totals(ref)["entries"] == 1
 
