@@ -136,7 +136,7 @@ def _mould(payload: str) -> _Mould:
     """A payload read: each context shows most of the messages of the one before."""
     cls, given = read_payload(payload)
     known = defaults_of(cls).__dict__ | given
-    fields = {name: known[name] for name in _field_names(cls) if name in known}
+    fields = {name: known[name] for name in cls.model_fields if name in known}
     return _Mould(
         cls=cls,
         fields=fields,
@@ -162,11 +162,6 @@ def _cast(mould: _Mould) -> BaseMessage:
     put(message, "__pydantic_extra__", {name: from_plain(plain) for name, plain in mould.extra})
     put(message, "__pydantic_private__", copy(mould.private))
     return message
-
-
-@cache
-def _field_names(cls: type[BaseMessage]) -> tuple[str, ...]:
-    return tuple(cls.model_fields)  # computed anew whenever it is asked
 
 
 @cache

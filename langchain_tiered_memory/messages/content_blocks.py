@@ -51,6 +51,7 @@ _DATA_URL = re.compile(r"data:([^;,]{0,100})[^,]{0,100},")
 _WHOLE_DATA_URL = re.compile(r"data:[\w.+/-]{1,100};base64,[A-Za-z0-9+/=_-]*")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_\r\n-]*")
 _BLOB = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
+"""A long unbroken run such as base64, in whose place stands its length."""
 _URL_CHARS = 200
 _TOO_DEEP = "[nested too deeply to be shown]"
 _KILOBYTE = 1000
@@ -233,11 +234,6 @@ def with_texts(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401
     return value
 
 
-def elided(text: str) -> str:
-    """`text` with blobs (long unbroken runs such as base64) replaced by their length."""
-    return _BLOB.sub(lambda blob: f"<{len(blob.group()):,} characters>", text)
-
-
 def _block_parts(block: Mapping[Any, Any], depth: int) -> Iterator[Part]:
     kind = kind_of(block)
     if kind in REASONING_TYPES:
@@ -262,7 +258,8 @@ def _block_parts(block: Mapping[Any, Any], depth: int) -> Iterator[Part]:
         yield _media_part({**block, **_source(block[name])}, _UNTYPED_MEDIA[name])
     else:
         shown = block.get("value") if kind == "non_standard" else block
-        yield Part(kind="other", text=elided(compact_json(shown)))
+        text = _BLOB.sub(lambda blob: f"<{len(blob.group()):,} characters>", compact_json(shown))
+        yield Part(kind="other", text=text)
 
 
 def _compaction_part(block: Mapping[Any, Any]) -> Part:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
@@ -93,7 +94,12 @@ def file_calls(groups: Sequence[Group], settings: FileSettings) -> list[FileCall
 def calls_read(groups: Iterable[Group], settings: FileSettings) -> list[FileCall]:
     """The same, refused where they say so themselves: they have yet to be held against each other."""
     as_set = settings.model_dump_json()
-    return [one for group in groups for one in _read_once(group, settings, as_set)]
+    found: list[FileCall] = []
+    for group in groups:  # a condensation asks for the same groups several times, and so does the next one
+        said = tuple((entry.seq, entry.calls, entry.answers, entry.payload) for entry in group.entries)
+        size = sum(len(entry.payload) for entry in group.entries)
+        found += read_of(("file calls", as_set, said), partial(tuple, _calls_of(group, settings)), size=size)
+    return found
 
 
 def judged(found: Sequence[FileCall]) -> list[FileCall]:
@@ -127,21 +133,14 @@ def gone_files(calls: Iterable[FileCall]) -> list[tuple[int, str]]:
     return [(call.seq, one.path) for call in done for one in call.unsaid if one.fate == "gone"]
 
 
-def _read_once(group: Group, settings: FileSettings, as_set: str) -> tuple[FileCall, ...]:
-    """The calls of a group: a condensation asks for the same groups several times, and so does the next one."""
-    said = tuple((entry.seq, entry.calls, entry.answers, entry.payload) for entry in group.entries)
-    size = sum(len(entry.payload) for entry in group.entries)
-    return read_of(("file calls", as_set, said), lambda: tuple(_calls_of(group, settings)), size=size)
-
-
 def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
     answers = {entry.answers: entry for entry in group.entries if entry.answers is not None}
     for entry in group.entries:
         for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
             answer = answers.get(call.id or "")
-            touches = touches_of_call(call, settings) if answer is not None else ()
             if answer is None:
                 continue
+            touches = touches_of_call(call, settings)
             changes = changes_of(call, settings)
             unsaid = unsaid_of(call, changes, settings)
             if not (touches or unsaid):
@@ -152,7 +151,8 @@ def _calls_of(group: Group, settings: FileSettings) -> Iterator[FileCall]:
             kind: _Kind | None = None
             text = text_of(result)
             has_lines, of_shell = "\n" in text.strip(), is_shell(call, settings)
-            has_form = _names(text, written) if written else looked_at is not None and shows_numbers(text)
+            names_one = any(posixpath.basename(path.replace("\\", "/")) in text for path in written)
+            has_form = names_one if written else looked_at is not None and shows_numbers(text)
             if not of_shell and (written or (reading is not None and text)):
                 kind = "write" if written else "read", folded(call.name), any(change.old for change in changes)
             refused = getattr(result, "status", "success") == "error"
@@ -182,7 +182,3 @@ def _does(call: RequestedCall, touches: Sequence[FileTouch], settings: FileSetti
         return "read"
     only_writes = not is_shell(call, settings) and all(touch.operation == "write" for touch in touches)
     return "write" if only_writes else None
-
-
-def _names(answer: str, paths: Sequence[str]) -> bool:
-    return any(posixpath.basename(path.replace("\\", "/")) in answer for path in paths)

@@ -214,12 +214,9 @@ def _here_documents(command: str, path: str, written: int) -> Iterator[Change]:
     body = found["body"].removesuffix("\n")
     if found[0].startswith("<<-"):
         body = "\n".join(line.lstrip("\t") for line in body.split("\n"))
+    # What writes what it is given, and nothing else, as `cat > a.py` and `tee a.py` do.
+    is_cat_or_tee = [words[0] == "tee" or (words[0] == "cat" and words[1:2] in ([], [">"], [">>"])) for words in takers]
     is_as_said = found["quote"] or not _EXPANDED.search(body)
-    if len(body) >= _LEAST_CHARS and is_as_said and all(_only_writes(words) for words in takers):
+    if len(body) >= _LEAST_CHARS and is_as_said and all(is_cat_or_tee):
         is_added = any(word in {">>", "-a"} for words in takers for word in words)
         yield Change(path=path, old="", new=body, whole=not is_added)
-
-
-def _only_writes(words: Sequence[str]) -> bool:
-    """Whether a command writes what it is given, and nothing else, as `cat > a.py` and `tee a.py` do."""
-    return words[0] == "tee" or (words[0] == "cat" and words[1:2] in ([], [">"], [">>"]))

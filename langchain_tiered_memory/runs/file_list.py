@@ -146,7 +146,10 @@ def files_block(
     """
     named_beside = {plain_label(one.path) for one in elsewhere}
     labelled = (replace(one, path=plain_label(one.path)) for one in each_once(accesses))
-    files = sorted(_last_to_go(labelled), key=lambda one: (one.operation in FINDING, one.path in named_beside))
+    # The latest changed or read first, but for those named beside it, then what was only found or listed.
+    files = sorted(
+        labelled, key=lambda one: (one.operation in FINDING, one.path in named_beside, -one.seq, -one.at, one.path)
+    )
     everything = len(files)
     most_whole = min(everything, _MOST_WHOLE)
     if not files or room_tokens <= 0:
@@ -165,11 +168,6 @@ def files_block(
     return text if named and count(text) <= room_tokens else ""
 
 
-def _last_to_go(files: Iterable[FileAccess]) -> list[FileAccess]:
-    """The latest changed or read first, then what was only found or listed."""
-    return sorted(files, key=lambda one: (one.operation in FINDING, -one.seq, -one.at, one.path))
-
-
 def _in_groups(files: Sequence[FileAccess]) -> list[FileAccess]:
     return sorted(files, key=lambda one: (_RANK[one.operation], -_told(one), -one.at, one.path))
 
@@ -179,15 +177,11 @@ def _text(files: Sequence[FileAccess], *, named: int, whole: int, marked: bool =
     lines = [HEADING]
     for operation, members in groupby(_in_groups(files[:whole]), key=lambda one: one.operation):
         lines.append(f"{_NAMES[operation]}:")
-        lines += [_marked(one) if marked else one.path for one in members]
+        lines += (one.path + (f" (via {plain_name(one.tool)}, turn {one.turn})" if marked else "") for one in members)
     lines += _folded(_in_groups(files[whole:named]))
     if named < len(files):
         lines.append(f"and {len(files) - named} more")
     return "\n".join(lines)
-
-
-def _marked(access: FileAccess) -> str:
-    return f"{access.path} (via {plain_name(access.tool)}, turn {access.turn})"
 
 
 def _folded(files: Sequence[FileAccess]) -> list[str]:
