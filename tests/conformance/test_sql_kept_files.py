@@ -10,7 +10,6 @@ from sqlalchemy import select, text, update
 
 from langchain_tiered_memory.errors import DamagedFileError, NotFoundError, PinLimitError
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.disk import seen
 from langchain_tiered_memory.sql.schema import file_contents, file_dictionaries
 from tests.file_builders import content_of, pack_with_dictionary, places, seen_file, small_rules
 from tests.run_builders import ODD, touching
@@ -232,16 +231,3 @@ def test_threads_that_open_and_pin_at_once_never_pass_a_limit(store: SqlStore) -
     found = places(store, ref)
     assert len(found) == 11
     assert all(content_of(store, ref, path) == seen_file(path).content for path in found)
-
-
-def test_cold_files_have_their_turns_until_each_was_looked_for(store: SqlStore) -> None:
-    ref = session_with(store, 1)
-    for number in range(20):
-        read = seen(f"/p/f{number}.py", b"x = 1", modified_ns=1)
-        store.kept_files.open(ref, read, now=NOW, rules=RULES)
-    upper = {file.path for tier in ("hot", "warm") for file in store.kept_files.files(ref, tier=tier)}
-    cold = {file.path for file in store.kept_files.files(ref, tier="cold")}
-    turns = [set(store.kept_files.on_disk(ref, turn=turn, most=3)) for turn in range(7)]
-    assert len(cold) > 6
-    assert set.union(*turns) == upper | cold
-    assert all(upper <= found and len(found - upper) <= 3 for found in turns)

@@ -22,7 +22,6 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.worker import FileCollector
-from langchain_tiered_memory.runs.files import collecting
 from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar
 from langchain_tiered_memory.settings import FileSettings
 from langchain_tiered_memory.testing import FrozenClock
@@ -267,19 +266,15 @@ def test_what_an_agent_waits_for_a_file_is_timed_to_its_end(tmp_path: Path, monk
         assert run.report().timings["new"].largest == 3.0
 
 
-def test_deleted_files_are_found_however_long_ago_they_were_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleted_files_are_found_however_long_ago_they_were_opened(tmp_path: Path) -> None:
     names = [f"f{number}.py" for number in range(12)]
     folder = project(tmp_path, *names)
-    monkeypatch.setattr(collecting, "_LOOKED_FOR", 4)
     with opened(tmp_path, hot=1, warm=1) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
         for name in names:
             run.open(name)
         for name in names[:10]:
             (folder / name).unlink()
-        for _ in range(3):
-            run.collect()
+        run.collect()
         assert sorted(file.path for file in run.files()) == sorted(str(folder / name) for name in names[10:])
 
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.files import TierMove
     from langchain_tiered_memory.types.records import SessionRef
 
-_LOOKED_FOR = 500
-"""Cold files that a collection looks for on the disk, besides hot and warm: some 20 ms, and each has its turn."""
-
 
 def archive_checkpoints(runtime: Runtime, ref: SessionRef) -> tuple[int, int]:
     """Keep old checkpoints more densely; returns how many, and the bytes that it saved."""
@@ -150,13 +147,12 @@ def _utilisation(runtime: Runtime, ref: SessionRef) -> float:
 
 
 def _look_for_deleted(runtime: Runtime, ref: SessionRef, roots: Sequence[str]) -> None:
-    """Note which files are gone from the disk: hot and warm each time, cold ones in turn; the memory's own go."""
+    """Note which files are gone from the disk: some 40 ms for a thousand; the memory's own go."""
     if not roots:
         return
     kept, disk = runtime.store.kept_files, runtime.store.disk
-    turn = kept.times(ref).figures.get("collections", 0)
     gone: list[str] = []
-    for path in kept.on_disk(ref, turn=turn, most=_LOOKED_FOR):
+    for path in kept.on_disk(ref):
         if disk.own.has(Path(path)):  # an earlier version kept it
             kept.drop(ref, [path])
             continue

@@ -128,25 +128,15 @@ class KeptFiles(Room):
         query = query.order_by(kept_files.c.access_order.desc(), kept_files.c.path_digest).limit(limit)
         return self._records(query, kept_file)
 
-    def on_disk(self, ref: SessionRef, *, turn: int, most: int) -> list[str]:
-        """Paths of files that were read from the disk and are not known to be gone: hot, warm, some of the cold ones.
-
-        Of these `most` at once: the next `turn` gives the next, and after the last the first again.
-        """
+    def on_disk(self, ref: SessionRef) -> list[str]:
+        """Paths of files that were read from the disk and are not known to be gone."""
         there = and_(
             kept_files.c.session_key == ref.key,
             kept_files.c.deleted.is_(False),
             kept_files.c.modified_ns.is_not(None),  # what somebody gave need not be on this disk
         )
-        in_cold = and_(there, kept_files.c.tier == "cold")
-        paths = select(kept_files.c.path)
         with self.database.read() as connection:
-            found = list(connection.scalars(paths.where(there, kept_files.c.tier != "cold")))
-            pages = -(-int(connection.scalar(select(func.count()).where(in_cold)) or 0) // most)
-            if pages:
-                page = paths.where(in_cold).order_by(kept_files.c.path_digest).limit(most)
-                found += connection.scalars(page.offset(turn % pages * most))
-        return [unpacked(path) for path in found]
+            return [unpacked(path) for path in connection.scalars(select(kept_files.c.path).where(there))]
 
     def placed(self, ref: SessionRef) -> dict[str, list[str]]:
         """Paths in `hot` and `warm`, the last opened first, and of the `pinned` ones: what a checkpoint has of them."""
