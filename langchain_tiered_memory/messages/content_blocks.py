@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from langchain_tiered_memory.text.readings import read_of
 from langchain_tiered_memory.text.tagged_json import MAX_LEVELS
 
 if TYPE_CHECKING:
@@ -363,15 +364,13 @@ def schema_text(tool: object) -> str:
     """
     if isinstance(tool, Mapping):
         return _converted(dict(tool))
-    return _converted_once(_Keyed(key=_key(tool), tool=tool))
-
-
-@dataclass(frozen=True, slots=True)
-class _Keyed:
-    """A tool that is equal to another with the same schema, whichever object it is."""
-
     key: Hashable
-    tool: Any = field(compare=False, hash=False)
+    if isinstance(tool, BaseTool):  # those of one schema are alike, whichever object it is
+        schema = tool.args_schema
+        key = (type(tool), tool.name, tool.description, compact_json(schema) if isinstance(schema, dict) else schema)
+    else:
+        key = tool if isinstance(tool, Hashable) else (type(tool), str(tool))
+    return read_of(("tool", key), partial(_converted, tool), size=0)
 
 
 def name_of_tool(tool: Any) -> str:  # noqa: ANN401 - a tool, a function, a class or a dict
@@ -380,19 +379,6 @@ def name_of_tool(tool: Any) -> str:  # noqa: ANN401 - a tool, a function, a clas
         inner = tool.get("function")
         return str(inner.get("name") if isinstance(inner, dict) else tool.get("name") or tool.get("type"))
     return str(getattr(tool, "name", None) or getattr(tool, "__name__", type(tool).__name__))
-
-
-def _key(tool: object) -> Hashable:
-    if isinstance(tool, BaseTool):
-        schema = tool.args_schema
-        fixed = compact_json(schema) if isinstance(schema, dict) else schema
-        return (type(tool), tool.name, tool.description, fixed)
-    return tool if isinstance(tool, Hashable) else (type(tool), str(tool))
-
-
-@lru_cache(maxsize=512)
-def _converted_once(keyed: _Keyed) -> str:
-    return _converted(keyed.tool)
 
 
 def _converted(tool: Any) -> str:  # noqa: ANN401 - whatever LangChain takes for a tool
