@@ -39,7 +39,6 @@ _BESIDE = re.compile(r"(?:-wal|-shm|-journal|-mj[0-9a-f]{1,16}|\.chroma(?:\..{0,
 """What SQLite and this package append to the database's name for the files and folders beside it."""
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 MISSING = "missing"
-_OUTSIDE = "outside the allowed folders"
 _NO_FILE = "not a regular file"
 _OWN = "a file of this memory itself"
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -156,8 +155,10 @@ class Disk:
             FileRefusedError: when it is in none of the roots, is the memory's own, or is no path.
         """
         try:
-            folders = _folders(roots)
-            found = _place_within(path, folders)
+            folders = [Path(root).expanduser().resolve() for root in roots]
+            leads = ((folder, (folder / path).resolve()) for folder in folders)
+            inside = [there for folder, there in leads if there.is_relative_to(folder)]
+            found = next((there for there in inside if there.exists()), inside[0] if inside else None)
         except (OSError, ValueError, RuntimeError) as error:  # NUL bytes, rings of links, names that are too long
             msg = f"{path!r} cannot be opened: {_reason(error)}"
             raise FileRefusedError(msg) from error
@@ -165,12 +166,13 @@ class Disk:
             where = ", ".join(map(str, folders)) or "none is named: give the run roots, or set files.roots"
             msg = f"{path!r} is outside of the folders that this run may read ({where})"
             raise FileRefusedError(msg)
-        if found.path in folders:
+        if found in folders:
             msg = f"{path!r} cannot be opened: it is one of the folders that this run may read, not a file"
             raise FileRefusedError(msg)
-        if self.own.has(found.path):
-            raise _own(found)
-        return found
+        place = Place(next(folder for folder in folders if found.is_relative_to(folder)), found)
+        if self.own.has(found):
+            raise _own(place)
+        return place
 
     def checksums(self, paths: Iterable[str], *, roots: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
         """Checksums of files, and why others have none; no path raises.
@@ -182,22 +184,15 @@ class Disk:
         Returns:
             SHA-256 in hexadecimal by path; and a reason by path for those that are `MISSING`, outside or unreadable.
         """
-        folders = _folders(roots)
         found: dict[str, str] = {}
         unread: dict[str, str] = {}
         for path in dict.fromkeys(paths):
             try:
-                place = _place_within(path, folders)
-                if place is None:
-                    unread[path] = _OUTSIDE
-                    continue
-                with self._opened(place) as file:
+                with self._opened(self.place(path, roots=roots)) as file:
                     found[path] = hashlib.file_digest(file, "sha256").hexdigest()
             except FileNotFoundError:
                 unread[path] = MISSING
-            except FileRefusedError:
-                unread[path] = _OWN
-            except (OSError, ValueError, RuntimeError) as error:
+            except (FileRefusedError, OSError) as error:
                 unread[path] = _reason(error)
         return found, unread
 
@@ -366,20 +361,6 @@ def _refused(place: Place, error: Exception) -> FileRefusedError:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
-
-
-def _folders(roots: Sequence[str]) -> list[Path]:
-    return [Path(root).expanduser().resolve() for root in roots]
-
-
-def _place_within(path: str, folders: Sequence[Path]) -> Place | None:
-    """Where a path leads, links followed; `None` where that is in none of the folders."""
-    places = ((folder, (folder / path).resolve()) for folder in folders)
-    inside = [place for folder, place in places if place.is_relative_to(folder)]
-    found = next((place for place in inside if place.exists()), inside[0] if inside else None)
-    if found is None:
-        return None
-    return Place(next(folder for folder in folders if found.is_relative_to(folder)), found)
 
 
 def imports_in(kind: str, content: bytes) -> tuple[str, ...]:

@@ -238,7 +238,7 @@ def test_files_within_the_allowed_folders_are_summed_and_no_others(call_style: C
     unread = made.project_state["unread_files"]
     assert set(unread) == set(paths) - set(sums)
     assert unread["gone"] == "missing"
-    assert {unread[one] for one in ("link", "../outside/secret", "/etc/hostname")} == {"outside the allowed folders"}
+    assert all("outside of the folders" in unread[one] for one in ("link", "../outside/secret", "/etc/hostname"))
 
 
 def test_only_so_many_files_are_summed_the_latest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
