@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from sqlalchemy import delete
 
 from langchain_tiered_memory.context.sections.kept_files import KeptFiles
 from langchain_tiered_memory.errors import SectionError, SettingsError
 from langchain_tiered_memory.settings import CondensationSettings
+from langchain_tiered_memory.sql.schema import file_contents
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings, turn
 
@@ -305,9 +307,7 @@ def test_a_damaged_kept_file_takes_no_view_down(tmp_path: Path) -> None:
         memory.sections.register(KeptFiles())
         session = memory.session("s")
         run.keep("crane_limits.py", "LIMIT = 40\n")
-        ref = memory.core.runtime.store.transcript.find("s")
-        assert ref is not None
-        kept = run.files()[0]
-        memory.core.runtime.store.kept_files.drop_content(ref, kept.checksum)
+        with memory.core.runtime.store.database.write() as connection:
+            connection.execute(delete(file_contents))
         session.add_messages([HumanMessage("What does crane_limits.py say?", id="ask")])
         assert "crane_limits.py (hot" in session.context(max_tokens=4000).section("kept_files").text  # type: ignore[union-attr]

@@ -17,7 +17,7 @@ from langchain_tiered_memory.runs.files.policy import Placed, Tiers
 from langchain_tiered_memory.sql import rows, schema
 from langchain_tiered_memory.sql.column_forms import check, damage_in
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.rows import insert_if_absent
+from langchain_tiered_memory.sql.rows import upsert
 from langchain_tiered_memory.sql.schema import digest_of, file_contents, file_dictionaries, file_tiers, kept_files
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.files import KeptFile, TierMove
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 def keep_content(connection: Connection, key: int, checksum: str, content: bytes) -> None:
-    """Keep a content, compressed, once however many files have it."""
+    """Keep a content, compressed, once however many files have it; it takes the place of one that is damaged."""
     values = {"session_key": key, "checksum": checksum, **_packed(content)}
-    connection.execute(insert_if_absent(connection, file_contents).values(values))
+    connection.execute(upsert(connection, file_contents, key=("session_key", "checksum"), values=values))
 
 
 def read_content(connection: Connection, key: int, checksum: str) -> bytes:

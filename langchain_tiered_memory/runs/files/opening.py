@@ -67,8 +67,7 @@ def _opened(runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str
             runtime.report(EventName.FILE_DAMAGED, f"{place}: {error}", session_id=ref.session_id, path=str(place))
             if found.deleted:
                 raise
-            runtime.store.kept_files.drop_content(ref, found.checksum)
-            opened = None
+            opened = None  # what is read anew takes its place
         if opened is not None:
             return opened
         kept, found = None, _found(runtime, place, None)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, select, update
+from sqlalchemy import Connection, and_, bindparam, func, select, update
 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.runs.files import policy
@@ -312,12 +312,6 @@ class KeptFiles(Room):
         """No longer keep these files; returns how many went."""
         with self._changing(ref) as (connection, _):
             return drop_files(connection, ref.key, paths)
-
-    def drop_content(self, ref: SessionRef, checksum: str) -> None:
-        """Let a damaged content go: its files get it again when they are read."""
-        mine = and_(file_contents.c.session_key == ref.key, file_contents.c.checksum == checksum)
-        with self._changing(ref) as (connection, _):
-            connection.execute(delete(file_contents).where(mine))
 
     def clear_obsolete(self, ref: SessionRef) -> tuple[TierMove, ...]:
         """Drop cold files that are gone from the disk, and contents and dictionaries that nobody needs."""
