@@ -19,7 +19,7 @@ from langchain_tiered_memory.recall.chroma.directory import EmbeddedDirectory, e
 from langchain_tiered_memory.sql import forks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from chromadb.api import ClientAPI
 
@@ -34,14 +34,13 @@ class Server(Connection):
 
     Args:
         url: `http://host:port` or `https://host:port`.
-        headers: Sent with each request, for authentication.
         timeout_seconds: The longest wait for one answer.
 
     Raises:
         SettingsError: when the address is none.
     """
 
-    def __init__(self, url: str, *, headers: Mapping[str, str] | None, timeout_seconds: float) -> None:
+    def __init__(self, url: str, *, timeout_seconds: float) -> None:
         super().__init__()
         parts = urlsplit(url)
         try:
@@ -50,11 +49,13 @@ class Server(Connection):
             msg = f"the Chroma server's address has no usable port: {error}"
             raise SettingsError(msg) from error
         if not parts.hostname or parts.path.strip("/") or parts.query or parts.username or parts.password:
-            msg = "a Chroma server's address is http://host:port or https://host:port; credentials go into headers"
+            msg = (
+                "a Chroma server's address is http://host:port or https://host:port; for one that wants credentials, "
+                "give a chromadb.HttpClient"
+            )
             raise SettingsError(msg)
         self._host, self._port = parts.hostname, port
         self._url = f"{parts.scheme}://{parts.hostname}:{port}"
-        self._headers = dict(headers or {})
         self._timeout_seconds = timeout_seconds
         self._silent_since: float | None = None
         self.place = f"the server {self._url}"
@@ -83,7 +84,7 @@ class Server(Connection):
 
     def _heartbeat(self, limit_seconds: float) -> None:
         url = f"{self._url}/api/v2/heartbeat"
-        httpx.get(url, headers=self._headers, timeout=limit_seconds).raise_for_status()
+        httpx.get(url, timeout=limit_seconds).raise_for_status()
 
     def _connect(self) -> ClientAPI:
         chromadb = loaded()
@@ -94,7 +95,6 @@ class Server(Connection):
                 host=self._host,
                 port=self._port,
                 ssl=self._url.startswith("https"),
-                headers=self._headers or None,
                 settings=chromadb.config.Settings(_env_file=None, anonymized_telemetry=False),
             ),
             seconds=self._timeout_seconds,
@@ -158,7 +158,6 @@ class Given(Connection):
 def client_source(
     where: str | os.PathLike[str] | ClientAPI | None,
     *,
-    headers: Mapping[str, str] | None,
     timeout_seconds: float,
     file_mode: int | None,
 ) -> Connection | EmbeddedDirectory:
@@ -172,7 +171,7 @@ def client_source(
     if where is None:
         return InMemory()
     if isinstance(where, str) and where.startswith(("http://", "https://")):
-        return Server(where, headers=headers, timeout_seconds=timeout_seconds)
+        return Server(where, timeout_seconds=timeout_seconds)
     if isinstance(where, str | os.PathLike):
         return embedded_directory(
             Path(where), tenant="default_tenant", database="default_database", file_mode=file_mode

@@ -50,7 +50,6 @@ class ChromaIndex:
             server. Or a `chromadb` client; one of a directory is opened again as that directory.
         namespace: Whose rows these are: the identity of the SQL database. Others in the same Chroma are never seen.
         documents: Also store the texts in Chroma, for other tools to read. Forgetting them takes `compact()`.
-        headers: For a server, sent with each request.
         timeout_seconds: For a server, the longest wait for one answer.
         bare: Whether to store nothing beside ids and vectors but the numbers of session and level.
         disposable: Whether a directory is this memory's alone: what cannot be read in it is deleted by `discard`, in
@@ -69,13 +68,12 @@ class ChromaIndex:
         namespace: str,
         documents: bool = False,
         bare: bool = False,
-        headers: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
         disposable: bool = False,
         file_mode: int | None = PRIVATE,
     ) -> None:
         self._embeddings = embeddings
-        self._source = client_source(where, headers=headers, timeout_seconds=timeout_seconds, file_mode=file_mode)
+        self._source = client_source(where, timeout_seconds=timeout_seconds, file_mode=file_mode)
         # Every client in memory of one process sees the same rows, so there the name must be unique.
         self._owned = where is None
         self._collections = Collections(namespace + (uuid.uuid4().hex if self._owned else ""))
