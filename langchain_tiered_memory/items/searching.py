@@ -16,7 +16,6 @@ from langchain_tiered_memory.errors import IndexUnavailableError, InvalidInputEr
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.items.store import ItemDraft, Namespace, Place, Reach, StoredItem, as_json
 from langchain_tiered_memory.recall.fusion import bm25
-from langchain_tiered_memory.recall.ranking import WEIGHTS
 from langchain_tiered_memory.sql.rows import ROWS_AT_ONCE
 from langchain_tiered_memory.sql.schema import digest_of
 from langchain_tiered_memory.text.terms import analyse
@@ -154,16 +153,14 @@ def _by_meaning(runtime: Runtime, reach: Reach, namespace: Namespace, query: str
 def _by_words(there: Sequence[StoredItem], query: str) -> dict[int, float | None]:
     """BM25 of each item's words among these items, by its key."""
     said = [list(analyse(" ".join(_words_of(one.value)))) for one in there]
-    terms = dict.fromkeys(analyse(query), 1.0)
-    holders = Counter(term for words in said for term in terms.keys() & set(words))
+    terms = frozenset(analyse(query))
+    holders = Counter(term for words in said for term in terms.intersection(words))
     scores, *_ = bm25(
         terms,
         said,
         passage_count=max(len(said), 1),
         average_terms=sum(map(len, said)) / max(len(said), 1),
         document_frequency=holders,
-        k1=WEIGHTS.k1,
-        b=WEIGHTS.b,
     )
     return {one.key: float(score) or None for one, score in zip(there, scores, strict=True)}
 

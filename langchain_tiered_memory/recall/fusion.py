@@ -8,28 +8,28 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_tiered_memory.text.terms import BM25_LENGTH_SHARE, BM25_SATURATION
+
 Scores = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 
 def bm25(
-    terms: Mapping[str, float],
+    terms: Collection[str],
     passages: Sequence[Sequence[str]],
     *,
     stretches: Sequence[Collection[str]] = (),
     passage_count: int,
     average_terms: float,
     document_frequency: Mapping[str, int],
-    k1: float,
-    b: float,
 ) -> tuple[Scores, Scores, dict[str, float]]:
-    """BM25 of each passage (its terms in `passages`) for the weighted query `terms`; 0 where none occurs.
+    """BM25 of each passage (its terms in `passages`) for the query `terms`; 0 where none occurs.
 
     A query of several `stretches` is long: it is scored stretch by stretch, and of those the root of the sum of squares
     is taken, so that a passage which has all of one stands before one that has a word of each.
 
     Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), equation 3.15, with the
-    inverse document frequency that Lucene uses (never negative). The last four figures are those of the whole index, so
+    inverse document frequency that Lucene uses (never negative). The last three figures are of the whole index, so
     that a score does not depend on which candidates stand beside it.
 
     A stretch holds terms, and pairs of them joined by a space. That a passage too has both side by side tells more than
@@ -41,7 +41,7 @@ def bm25(
         each term and each pair tells.
     """
     lengths = np.array([len(passage) for passage in passages], dtype=np.float64)
-    saturation = k1 * (1 - b + b * lengths / max(average_terms, 1.0))
+    saturation = BM25_SATURATION * (1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * lengths / max(average_terms, 1.0))
     together = stretches or (frozenset(terms),)
     pairs = frozenset(one for stretch in together for one in stretch if " " in one)
     wanted = frozenset(terms)
@@ -52,16 +52,15 @@ def bm25(
             counts[term][place] = passage.count(term)
         for one in pairs.intersection(side_by_side(passage, there)):
             counts[one][place] = 1
-    nats = {term: weight * idf_of(document_frequency.get(term, 0), passage_count) for term, weight in terms.items()}
+    nats = {term: idf_of(document_frequency.get(term, 0), passage_count) for term in wanted}
     for one in pairs & counts.keys():
         first, second = one.split(" ")
         both, others = np.count_nonzero(counts[first] * counts[second]), np.count_nonzero(counts[one]) - 1
-        weight = min(terms[first], terms[second])
-        nats[one] = weight * math.log(both / (others + 1 / max(average_terms, 1.0)))
+        nats[one] = math.log(both / (others + 1 / max(average_terms, 1.0)))
     scores, shared = np.zeros((2, len(together), len(passages)))
     for term in sorted(nats.keys() & counts.keys()):  # in one order, so that equal passages score equally everywhere
         count = counts[term]
-        score = nats[term] * (k1 + 1) * count / (count + saturation) if term in terms else 0.0
+        score = nats[term] * (BM25_SATURATION + 1) * count / (count + saturation) if term in wanted else 0.0
         for row, stretch in enumerate(together):
             if term in stretch:
                 scores[row] += score

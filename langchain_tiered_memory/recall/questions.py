@@ -9,7 +9,7 @@ looked up as a word only where nothing else is asked.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -45,8 +45,8 @@ class Stretch:
 class Question:
     """A parsed query for the ranking."""
 
-    terms: Mapping[str, float]
-    """The terms to look up, each with its weight."""
+    terms: frozenset[str]
+    """The terms to look up."""
     stretches: tuple[Stretch, ...] = ()
     """Its sentences and lines; empty where all terms stand together."""
     speakers: frozenset[str] = frozenset()
@@ -90,14 +90,12 @@ def read_question(
     Without `now` no time is read. Terms that are not `known` are not looked up, nor is a speaker's name
     beside others.
     """
-    said = dict.fromkeys(analyse(text), 1.0)
+    said = frozenset(analyse(text))
     names = {speaker: frozenset(analyse(speaker)) for speaker in speakers}
     named = frozenset(speaker for speaker, parts in names.items() if not parts.isdisjoint(said))
-    terms = {term: weight for term, weight in said.items() if known is None or term in known}
-    who = frozenset().union(*names.values())
-    terms = {term: weight for term, weight in terms.items() if term not in who} or terms
+    terms = said if known is None else said.intersection(known)
     return Question(
-        terms=terms,
+        terms=terms.difference(*names.values()) or terms,
         stretches=stretches_of(text),
         speakers=named if len(named) == 1 else frozenset(),
         intervals=tuple(find_intervals(text, now=now)) if now else (),

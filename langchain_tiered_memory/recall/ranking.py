@@ -26,7 +26,7 @@ from langchain_tiered_memory.recall.fusion import (
     sitting_means,
 )
 from langchain_tiered_memory.recall.questions import Question
-from langchain_tiered_memory.text.terms import BM25_LENGTH_SHARE, BM25_SATURATION, analyse
+from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.time_expressions import Interval
 from langchain_tiered_memory.types.records import TextStatistics
 
@@ -46,10 +46,6 @@ _DAY = timedelta(days=1)
 class RankingWeights:
     """The parameters of the ranking."""
 
-    k1: float = BM25_SATURATION
-    """BM25: how soon further repetitions of a term stop counting."""
-    b: float = BM25_LENGTH_SHARE
-    """BM25: how much a long passage is discounted, 0 to 1."""
     lexical: float = 0.5
     """Share of BM25 in the fused score; the rest is similarity."""
     similar_passages: int = 300
@@ -140,8 +136,6 @@ def rank(
         passage_count=collection.passages,
         average_terms=collection.average_terms,
         document_frequency=collection.document_frequency,
-        k1=WEIGHTS.k1,
-        b=WEIGHTS.b,
     )
     lexical = over_best(matched)
     dense = above_floor([one for entry in entries for one in entry.similarities], depth=WEIGHTS.similar_passages)
@@ -151,7 +145,7 @@ def rank(
     fused += (1 - share) * best_of_each(dense, owners, count=len(entries))
     shared_of = np.array([best_of_each(row, owners, count=len(entries)) for row in shared_nats])
     around, shared = _around(fused, entries)
-    asked = frozenset(question.terms).union(*(one.terms for one in question.stretches))
+    asked = question.terms.union(*(one.terms for one in question.stretches))
     adds = best_of_each(np.array([not asked.issuperset(one) for one in words]), owners, count=len(entries))
     signals = _signals(question, entries, words, owners)
     signals[(adds == 0) & (shared_of.sum(axis=0) > 0)] *= 1 - WEIGHTS.contentless

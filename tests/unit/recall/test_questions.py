@@ -10,9 +10,9 @@ from langchain_tiered_memory.recall.questions import read_question
 def test_a_named_speaker_is_told_from_the_terms() -> None:
     question = read_question("What did Anna paint?", speakers=["Anna", "Bert"])
     assert question.speakers == {"Anna"}
-    assert question.terms["paint"] == 1
+    assert "paint" in question.terms
     assert "anna" not in question.terms
-    assert read_question("And Anna?", speakers=["Anna", "Bert"]).terms["anna"] == 1
+    assert read_question("And Anna?", speakers=["Anna", "Bert"]).terms == {"anna"}
 
 
 def test_a_question_about_both_prefers_neither() -> None:
@@ -37,4 +37,4 @@ def test_times_are_read_only_where_now_is_known() -> None:
 
 
 def test_an_empty_question_has_no_terms() -> None:
-    assert read_question("").terms == {}
+    assert not read_question("").terms
