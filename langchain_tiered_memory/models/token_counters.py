@@ -172,11 +172,7 @@ def best_counter(model_name: str | None = None) -> TokenCounter:
     found = next(
         (name for name in dict.fromkeys([wanted, *reversed(_SHA256)]) if encoding_file(name) is not None), None
     )
-    return (
-        TiktokenCounter(found)
-        if found
-        else EstimatingCounter("cl100k_base" if wanted == "cl100k_base" else "o200k_base")
-    )
+    return TiktokenCounter(found) if found else EstimatingCounter()
 
 
 def adapt_counter(value: object) -> TokenCounter:
