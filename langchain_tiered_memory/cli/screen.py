@@ -16,7 +16,9 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
@@ -41,6 +43,8 @@ _SHORT_ID = 8
 """Ids longer than the first number of characters are cut to the second, as contexts name summaries."""
 _COMMANDS = {"rebuild_index": "reindex", "verify": "verify", "doctor": "doctor", "facts": "facts"}
 _VERB = re.compile(rf"`?\b({'|'.join(_COMMANDS)})\(\)`?")
+_SLOW = 10
+"""Steps per second below which a decimal is shown."""
 _UNITS = ((1e-3, "µs", 1e6), (1.0, "ms", 1e3), (120.0, "s", 1.0))
 """The seconds below which a unit is used, and how many of the unit make a second."""
 
@@ -142,6 +146,18 @@ def waiting(description: str) -> Iterator[None]:
         yield
 
 
+class _Rate(ProgressColumn):
+    """Steps per second, or seconds per step."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.speed
+        if not speed:
+            return Text("")
+        return Text(
+            f"{speed:,.0f}/s" if speed >= _SLOW else f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each"
+        )
+
+
 @contextmanager
 def _bar(description: str, total: int | None, *, is_drawn: bool = True) -> Iterator[tuple[Progress, TaskID]]:
     columns = (
@@ -149,6 +165,7 @@ def _bar(description: str, total: int | None, *, is_drawn: bool = True) -> Itera
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
+        _Rate(),
         TimeRemainingColumn(compact=True),
     )
     console = err()

@@ -172,7 +172,9 @@ def best_counter(model_name: str | None = None) -> TokenCounter:
     found = next(
         (name for name in dict.fromkeys([wanted, *reversed(_SHA256)]) if encoding_file(name) is not None), None
     )
-    return TiktokenCounter(found) if found else EstimatingCounter()
+    if found:
+        return TiktokenCounter(found)
+    return EstimatingCounter("cl100k_base" if wanted == "cl100k_base" else "o200k_base")
 
 
 def adapt_counter(value: object) -> TokenCounter:
