@@ -48,7 +48,7 @@ _EMPTY_WORDS = COMMON.union(*FUNCTION_WORDS.values())
 _FLATTENED = 0.25
 """Power of a statement's weight: beside how rare its words are, the worth that it has by itself counts a little."""
 _BRIEF_BLANKS = 3
-_ADVISED, _LEANING, _ASKING, _ANNOUNCING, _BRIEF = 0.75, 0.35, 0.5, 0.3, 0.5
+_ADVISED, _LEANING, _ASKING, _ANNOUNCING = 0.75, 0.35, 0.5, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,11 @@ REPORTED = 0.2
 
 def telling(text: str) -> float:
     """What a statement is worth by itself, for a reader who sees nothing else: about 0.1 to 2."""
-    signs = _signs(text)
-    weight: float = 2 * weight_of(signs) ** _FLATTENED
+    weight: float = 2 * weight_of(_signs(text)) ** _FLATTENED
     said = text.rstrip()
     announces = said.endswith(COLONS) or cues.NEXT_STEP.match(cues.lowered(text)) is not None
     weight *= _ASKING if asks(said) else _ANNOUNCING if announces else 1.0
-    return weight * (_LEANING if leans(text) else 1.0) * (_BRIEF if _is_brief(text, signs) else 1.0)
+    return weight * (_LEANING if leans(text) else 1.0)
 
 
 def is_filler(text: str) -> bool:
