@@ -130,7 +130,10 @@ def find(
         ],
         collection=replace(statistics, passages=passage_count, document_frequency=known),
     )
-    best = [one.sequence for one in ranked[:_READ_WHOLE]]
+    once: dict[tuple[str, ...], int] = {}  # of what has the same terms, the best: a tool may have told the same all day
+    for each in ranked:
+        once.setdefault(tuple(part.passage.terms for part in said[each.sequence]), each.sequence)
+    best = list(once.values())[:_READ_WHOLE]
     entries: dict[int, Entry] = {}
     for number, one in enumerate(refs):
         seqs = [place % APART for place in best if place // APART == number]

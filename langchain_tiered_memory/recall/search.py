@@ -11,7 +11,7 @@ import numpy as np
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import IndexUnavailableError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.models.traces import traced
-from langchain_tiered_memory.recall.filling import asks_again
+from langchain_tiered_memory.recall.filling import asks_again, wording_of
 from langchain_tiered_memory.recall.finding import (
     CANDIDATES,
     asked,
@@ -136,10 +136,13 @@ def _messages(runtime: Runtime, ref: SessionRef, query: str, *, filters: SearchF
     found = find(runtime, ref, query, filters=filters)
     asked = frozenset(analyse(query))
     scores: dict[int, float] = {}
+    said = set[str]()
     for one in found.ranked:
-        if one.sequence in found.hits and one.sequence in found.entries:
+        entry = found.entries.get(one.sequence)
+        if entry is not None and one.sequence in found.hits and wording_of(entry) not in said:
+            said.add(wording_of(entry))
             # An earlier asking is no answer; one that says nothing else was ranked so already.
-            again = one.adds and asks_again(found.entries[one.sequence], asked)
+            again = one.adds and asks_again(entry, asked)
             scores[one.sequence] = one.score * (1 - WEIGHTS.contentless if again else 1)
     allowed = sorted((one for one in found.ranked if one.sequence in scores), key=lambda one: -scores[one.sequence])
     best = max(scores.values(), default=1.0) or 1.0
