@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
@@ -38,7 +39,7 @@ _LOOKED_BESIDE = 100
 _NEIGHBOURS = 2
 """Entries on each side of those that are looked at too."""
 _READ_WHOLE = 200
-"""Of those that are ranked, the best: more than any context quotes."""
+"""Of what is ranked, the best, those with the same terms as one: more than any context quotes."""
 _STEPS = range(-_NEIGHBOURS, _NEIGHBOURS + 1)
 APART = 2**40
 """Between the numbers of two sessions that are ranked together: no message stands beside one of another."""
@@ -130,10 +131,11 @@ def find(
         ],
         collection=replace(statistics, passages=passage_count, document_frequency=known),
     )
-    once: dict[tuple[str, ...], int] = {}  # of what has the same terms, the best: a tool may have told the same all day
+    # With all that have the same terms: a tool may have told the same all day, which must not take the others' places.
+    alike_in_terms: dict[tuple[str, ...], list[int]] = {}
     for each in ranked:
-        once.setdefault(tuple(part.passage.terms for part in said[each.sequence]), each.sequence)
-    best = list(once.values())[:_READ_WHOLE]
+        alike_in_terms.setdefault(tuple(part.passage.terms for part in said[each.sequence]), []).append(each.sequence)
+    best = list(chain.from_iterable(islice(alike_in_terms.values(), _READ_WHOLE)))
     entries: dict[int, Entry] = {}
     for number, one in enumerate(refs):
         seqs = [place % APART for place in best if place // APART == number]

@@ -85,6 +85,28 @@ def test_levels_tracks_and_times_narrow_the_search() -> None:
     assert {one.metadata["level"] for one in levels} <= {1, 2}
 
 
+def test_of_equal_texts_the_one_that_the_filters_let_pass_is_found() -> None:
+    memory = open_memory()
+    at = dt.datetime(2020, 5, 1, tzinfo=dt.UTC)
+    said = [HumanMessage("The crane of the harbour was checked.", id=f"h{day}") for day in range(3)]
+    memory.session("s").add_messages(said, at=[at + dt.timedelta(days=day) for day in range(3)])
+    until = at + dt.timedelta(days=2)
+
+    def found(**filters: Any) -> list[str | None]:
+        return [one.id for one in TieredMemoryRetriever(memory=memory, session_id="s", **filters).invoke("crane")]
+
+    assert found(since=until) == ["h2"]
+    assert found(until=at) == ["h0"]
+    assert len(found()) == 1, "each text once"
+
+
+def test_a_sentence_and_its_denial_are_both_found() -> None:
+    memory = open_memory()
+    memory.session("s").add_messages([HumanMessage("Open the valve."), HumanMessage("Don't open the valve.")])
+    found = TieredMemoryRetriever(memory=memory, session_id="s", levels=[0]).invoke("valve")
+    assert {one.page_content for one in found} == {"Open the valve.", "Don't open the valve."}
+
+
 def test_a_long_message_can_be_given_by_the_passage_that_fits() -> None:
     memory = open_memory()
     filler = " ".join(f"Paragraph {n} speaks of the weather over the harbour and of little else." for n in range(200))
