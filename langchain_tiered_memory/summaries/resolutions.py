@@ -62,7 +62,8 @@ def short_of(summary: Summary) -> str:
     text = _told_of(summary)
     if not any(map(str.isalnum, text)):
         return ""
-    return _points_in_short(text) if _is_of_model(summary) else _statements_in_short(text)
+    short = _points_in_short(text) if _is_of_model(summary) else _statements_in_short(text)
+    return short or clause_cut(text, most_chars=max(round(SHORT_SHARE * len(text)), 1))  # a heading alone, or a call
 
 
 def whole_of(summary: Summary, *, ends: bool = False) -> str:
@@ -90,6 +91,8 @@ def _is_of_model(summary: Summary) -> bool:
 def _points_in_short(text: str) -> str:
     """The points of a model's summary that it put first, each whole, and none in the place of one before it."""
     points = list(lines_of(text))
+    if not points:
+        return ""
     said = [_told(one) for one in points]
     room, chosen = _filled(text, _in_turn([one.kind for one in points]), [len(one) for one in said], stops=True)
     bullets = [f"{points[place].bullet.strip()} ".lstrip() for place in chosen]

@@ -21,12 +21,15 @@ def call_start(text: str) -> int | None:
 
 def split_calls(text: str) -> tuple[str, list[str], list[str]]:
     """The words of an assistant's message, a line for each call behind them, and the long texts of these calls."""
-    starts = [match.start() for match in _CALL.finditer(text)]
-    if not starts:
+    found = list(_CALL.finditer(text))
+    if not found:
         return text, [], []
+    starts = [match.start() for match in found]
     told, written = [], list[str]()
-    for start, stop in pairwise([*starts, len(text)]):
-        name, *lines = text[start:stop].rstrip("\n").removesuffix(")").split("\n")
+    for call, (start, stop) in zip(found, pairwise([*starts, len(text)]), strict=True):
+        # One that ends on its line has no arguments on others: words may stand behind it, where it was a line of code.
+        whole = call[0] if call["rest"] else text[start:stop].rstrip("\n")
+        name, *lines = whole.removesuffix(")").split("\n")
         short = list(takewhile(lambda line: not _LONG_ARGUMENT.match(line), lines))
         shown = [line for line in short if line] + ["\u2026"] * (len(short) < len(lines))
         told.append(clause_cut(f"{USED}{name}{', '.join(shown)})", most_chars=_MAX_CALL_CHARS))

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,6 +160,15 @@ def test_a_point_that_is_cut_ends_between_words() -> None:
 
 def test_nothing_but_appended_items_is_told_all_the_same() -> None:
     assert short_of(summary("Also said: F-0000; F-0001; F-0002; F-0003; F-0004; F-0005; F-0006"))
+
+
+@pytest.mark.parametrize("model", [None, "a-model"])
+@pytest.mark.parametrize("text", ["**Ann moved to Oslo in May.**", "## Key points", "Not answered: call read_file()"])
+def test_a_summary_that_is_a_heading_or_a_waiting_call_alone_is_told_all_the_same(text: str, model: str | None) -> None:
+    written = summary(text, model=model)
+    assert short_of(written).rstrip("\u2026") in text
+    assert short_of(written)
+    assert headline_of(written, count_text=COUNT)
 
 
 def test_a_headline_is_the_statement_that_tells_most_with_who_said_it() -> None:

@@ -294,6 +294,11 @@ def test_calls_are_told_in_words_and_a_tool_s_lines_keep_their_mark() -> None:
     assert all(line.startswith("[tool] Grep:") for line in above.splitlines() if "8443" in line)
 
 
+def test_what_stands_behind_a_line_of_code_is_no_part_of_a_call() -> None:
+    said = talk(("assistant", "assistant", "Here it is:\n```python\nfoo.run(x=1)\n```\nThe port is 8123."))
+    assert "used foo.run(x=1)." in condensed(job(said)).text
+
+
 @pytest.mark.parametrize("lead", ["Not answered", "Still open"])
 def test_a_call_that_nothing_answered_is_told_where_it_was_made_alone(lead: str) -> None:
     waits = f"- Ben: The port is 8443.\n{lead}: call edit(path=a.py, text=of the ferry)"
