@@ -45,13 +45,17 @@ _NUMBER = r"(?<!\d)(\d[\d,_]{0,30}+)"
 _LIMITS = (
     re.compile(rf"(?:>|<=) {_NUMBER}"),
     re.compile(
-        rf"(?:(?:context|prompt) (?:length|size|window)|limit|max_model_len|allowed|with)(?: is| of|:)?[ (]+{_NUMBER}",
+        r"(?:(?:(?:context|prompt) (?:length|size|window)|max_model_len|allowed)(?: is| of|:)?[ (]+"
+        rf"|limit(?: is| of|:)? |with (?=[\d,_]{{1,31}} maximum)){_NUMBER}",
         re.IGNORECASE,
     ),
 )
-"""A comparison says it surely; else it is the number behind a word for a bound."""
+"""A comparison says it surely; else it is the number behind a word for a bound, and no code of an error, as in "limit
+(2013)" and "failed with 413"."""
 _SENT = re.compile(
-    rf"(?:resulted in|requested(?: about)?|has|contains|too long:|count|request|given:)[ (]+{_NUMBER}", re.IGNORECASE
+    r"(?:(?:resulted in|requested(?: about)?|has|contains|too long:|given:) |token count \("
+    rf"|request \((?=[\d,_]{{1,31}} tokens)){_NUMBER}",
+    re.IGNORECASE,
 )
 _LEAST_PLAUSIBLE_TOKENS = 16
 """A smaller figure is a list's number or a version, not a window."""

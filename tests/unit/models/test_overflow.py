@@ -18,6 +18,9 @@ SAID = [
     ),
     ("openai responses", "Your input exceeds the context window of this model.", None, None),
     ("openai input", "Input tokens exceed the configured limit of 272000 tokens.", 272_000, None),
+    ("a code in brackets", "invalid params, context window exceeds limit (2013)", None, None),
+    ("a status", "Request failed with 413: context length exceeded", None, None),
+    ("a status of a request", "Bad Request (400): context_length_exceeded", None, None),
     ("anthropic", "prompt is too long: 208310 tokens > 200000 maximum", 200_000, 208_310),
     (
         "anthropic with answer",
