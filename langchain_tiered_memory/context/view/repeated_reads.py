@@ -50,15 +50,20 @@ def repeated_reads(
         not_whole: `seq`s of those that are shown in part.
         reworded: Ids of those whose words others change before they are sent.
     """
-    asked = {call: entry for entry in entries for call in entry.calls}
-    results = [one for one in entries if one.answers in asked and one.tokens >= NUMBERS.least_gain]
+    latest: dict[str | None, Entry] = {}
+    asked: dict[int, Entry] = {}
+    for entry in entries:  # ids of calls may come again
+        latest |= dict.fromkeys(entry.calls, entry)
+        if entry.answers in latest:
+            asked[entry.seq] = latest[entry.answers]
+    results = [one for one in entries if one.seq in asked and one.tokens >= NUMBERS.least_gain]
     said = Counter(one.text for one in results)
     standing: dict[str, Entry] = {}
     for entry in results:
         call = entry.answers or ""
         if said[entry.text] < 2 or entry.seq in not_whole or entry.id in reworded:  # noqa: PLR2004 - once is no repeat
             continue
-        path, text = _files_read(asked[call], settings).get(call), _text_shown(entry)
+        path, text = _files_read(asked[entry.seq], settings).get(call), _text_shown(entry)
         if path is None or text is None:
             continue
         above = standing.setdefault(text, entry)

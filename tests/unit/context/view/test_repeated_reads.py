@@ -92,6 +92,18 @@ def test_a_reading_is_pointed_to_where_its_text_stands_above(steps: tuple[Any, .
     assert pointed(spoken(steps)) == expected
 
 
+def test_ids_of_calls_that_come_again_name_the_file_of_their_own_message() -> None:
+    asked = (read(), read(path="/srv/b.py"), shell("ls", "none"))
+    messages: list[BaseMessage] = [HumanMessage("Tidy up.")]
+    for tool, args, content in asked:
+        messages.append(AIMessage("", tool_calls=[{"name": tool, "args": args, "id": "call_0"}]))
+        messages.append(ToolMessage(content, tool_call_id="call_0", name=tool))
+    with open_memory(settings=Settings(tree=TreeSettings(background=False))) as memory:
+        memory.session("s").add_messages(messages)
+        shown = memory.session("s").context("", max_tokens=32_000).messages
+    assert "'/srv/b.py' has the same text as message 3 above" in "\n".join(one.text for one in shown)
+
+
 def test_errors_pins_and_files_that_nobody_asks_about_stay_whole() -> None:
     steps = (read(), read())
     assert pointed(spoken(steps, status="error")) == {}
