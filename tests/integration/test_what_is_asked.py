@@ -34,7 +34,7 @@ def worked(session: Session, *, files: int = 24) -> None:
         messages += [
             HumanMessage(f"Please look at module_{number}.py."),
             AIMessage("", tool_calls=[call]),
-            ToolMessage(NOISE, tool_call_id=f"c{number}", name="read_file"),
+            ToolMessage(f"module {number}\n{NOISE}", tool_call_id=f"c{number}", name="read_file"),
             AIMessage(f"module_{number}.py is fine."),
         ]
     session.add_messages(messages)
