@@ -79,7 +79,7 @@ class EventName(StrEnum):
     FILE_CHANGED = auto(), "a kept file has changed on the disk"
     FILE_DELETED = auto(), "a kept file is gone from the disk", _WARNING
     FILE_DAMAGED = auto(), "the kept content of a file cannot be read; the file is read again", _WARNING
-    FILE_OFFERED = auto(), "a file was read again although it is unchanged; the request points to its text above"
+    FILE_OFFERED = auto(), "a file was read whose text stands above in the request, which points to it"
     FILE_NOT_LOADED = auto(), "a critical file could not be loaded", _WARNING
     FILES_COLLECTED = auto(), "files that nobody opened moved to lower tiers"
     FILES_OPTIMISED = auto(), "the tiers were emptied or packed"

@@ -7,8 +7,9 @@ lay between now and the last look at the file; the age of the text itself tells 
 divided by the age of its file and by the root of its own, more the more it has to do with what the agent is doing
 (`relatedness`), and the room goes to the lines that are worth most.
 
-What a shell changed without saying how is doubtful, or gone. What a later
-call replaced is shown as it stands after it; what the recent messages show is not shown again.
+Readings that overlap stand as they were read: a passage that one has whole is shown once, lines at their edges may be
+shown twice. What a shell changed without saying how is doubtful, or gone. What a later call replaced is shown as it
+stands after it; what the recent messages show is not shown again.
 """
 
 from __future__ import annotations
