@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import Flow, arun, each_step, off_loop, run
@@ -123,21 +124,30 @@ class RunnableWithTieredHistory(Runnable[Any, Any]):
         self._session_key = session_key
         self._input_key, self._output_key, self._history_key = keys
 
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """What a config may set: the session, and whatever the runnable takes."""
+        about = "The memory's session for this call."
+        session = ConfigurableFieldSpec(
+            id=self._session_key, annotation=str, name="Session", description=about, default="", is_shared=True
+        )
+        return get_unique_config_specs([*self._bound.config_specs, session])
+
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as the base class has it
         """One turn."""
-        with self._turn(config) as (turn, steps):
-            turn.answer = steps.invoke(input, config, **kwargs)
+        with self._turn(config, kwargs) as (turn, steps):
+            turn.answer = steps.invoke(input, config)
         return turn.answer
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as the base class has it
         """See `invoke`."""
-        async with self._aturn(config) as (turn, steps):
-            turn.answer = await steps.ainvoke(input, config, **kwargs)
+        async with self._aturn(config, kwargs) as (turn, steps):
+            turn.answer = await steps.ainvoke(input, config)
         return turn.answer
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:  # noqa: A002, ANN401 - as the base class has it
         """See `invoke`."""
-        with self._turn(config) as (turn, steps), closing(cast("Any", steps.stream(input, config, **kwargs))) as chunks:
+        with self._turn(config, kwargs) as (turn, steps), closing(cast("Any", steps.stream(input, config))) as chunks:
             for chunk in chunks:
                 turn.answer = _joined(turn.answer, chunk)
                 yield chunk
@@ -145,26 +155,30 @@ class RunnableWithTieredHistory(Runnable[Any, Any]):
     async def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:  # noqa: A002, ANN401 - as the base class has it
         """See `invoke`."""
         async with (
-            self._aturn(config) as (turn, steps),
-            aclosing(cast("Any", steps.astream(input, config, **kwargs))) as chunks,
+            self._aturn(config, kwargs) as (turn, steps),
+            aclosing(cast("Any", steps.astream(input, config))) as chunks,
         ):
             async for chunk in chunks:
                 turn.answer = _joined(turn.answer, chunk)
                 yield chunk
 
     @contextmanager
-    def _turn(self, config: RunnableConfig | None) -> Iterator[tuple[TurnHistory, Runnable[Any, Any]]]:
-        turn, steps = self._begun(config)
+    def _turn(
+        self, config: RunnableConfig | None, options: Mapping[str, Any]
+    ) -> Iterator[tuple[TurnHistory, Runnable[Any, Any]]]:
+        turn, steps = self._begun(config, options)
         try:
             yield turn, steps
         except BaseException as error:
             turn.break_off(error)
             raise
-        turn.end(self._answered(turn.answer))
+        turn.end(self._answered)
 
     @asynccontextmanager
-    async def _aturn(self, config: RunnableConfig | None) -> AsyncIterator[tuple[TurnHistory, Runnable[Any, Any]]]:
-        turn, steps = self._begun(config)
+    async def _aturn(
+        self, config: RunnableConfig | None, options: Mapping[str, Any]
+    ) -> AsyncIterator[tuple[TurnHistory, Runnable[Any, Any]]]:
+        turn, steps = self._begun(config, options)
         try:
             yield turn, steps
         except BaseException as error:
@@ -173,10 +187,12 @@ class RunnableWithTieredHistory(Runnable[Any, Any]):
             write = functools.partial(copy_context().run, turn.break_off, error)
             await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, write))
             raise
-        await off_loop(turn.end, self._answered(turn.answer))
+        await off_loop(turn.end, self._answered)
 
-    def _begun(self, config: RunnableConfig | None) -> tuple[TurnHistory, Runnable[Any, Any]]:
-        """The turn of the config's session, and the runnable with what begins it in front."""
+    def _begun(
+        self, config: RunnableConfig | None, options: Mapping[str, Any]
+    ) -> tuple[TurnHistory, Runnable[Any, Any]]:
+        """The turn of the config's session, and the runnable with its options, and what begins a turn in front."""
         session_id = ensure_config(config).get("configurable", {}).get(self._session_key)
         if session_id is None:
             msg = f'the config names no session: give {{"configurable": {{"{self._session_key}": "..."}}}}'
@@ -189,7 +205,8 @@ class RunnableWithTieredHistory(Runnable[Any, Any]):
         async def abegin(value: Any) -> Any:  # noqa: ANN401 - as above
             return self._filled(value, *await arun(turn.begin(self._spoken(value))))
 
-        return turn, RunnableLambda(begin, abegin).with_config(run_name="remember_and_load") | self._bound
+        steps = self._bound.bind(**options) if options else self._bound
+        return turn, RunnableLambda(begin, abegin).with_config(run_name="remember_and_load") | steps
 
     def _spoken(self, value: Any) -> list[BaseMessage]:  # noqa: ANN401 - as above
         if isinstance(value, Mapping):
@@ -248,12 +265,12 @@ class TurnHistory(TieredChatMessageHistory):
         core = self.session.core
         return (yield from self._reading(said_beside(core.runtime, core.ref, self.session.track, ours)))
 
-    def end(self, answer: Sequence[BaseMessage]) -> None:
+    def end(self, messages_of: Callable[[object], Sequence[BaseMessage]]) -> None:
         """Write what the run added. The answer is there, so a failure is only reported."""
-        found, began = self._new_among([*self._spoken, *answer]), identity(self._spoken)
-        if identity(found[: len(began)]) == began:
-            found = found[len(began) :]
         try:
+            found, began = self._new_among([*self._spoken, *messages_of(self.answer)]), identity(self._spoken)
+            if identity(found[: len(began)]) == began:
+                found = found[len(began) :]
             self.session.core.add_turn(with_ids(found), may_be_again=False)
         except TieredMemoryError as error:
             self._report_unwritten(error)
