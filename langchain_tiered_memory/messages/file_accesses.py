@@ -259,8 +259,8 @@ def _commands(call: RequestedCall) -> Iterator[str]:
     for key in _COMMAND_KEYS:
         given = call.args.get(key)
         words = _split(given) if isinstance(given, str) and "sh -" in given[:_INLINE_CHARS] else given
-        if key == "commands" and isinstance(words, list):
-            yield from (one for one in words if isinstance(one, str))
+        if key == "commands" and isinstance(given, list):
+            yield from (one for one in given if isinstance(one, str))
         elif isinstance(words, list) and words and all(isinstance(word, str) for word in words):
             yield words[-1] if _is_inline_script(words) else given if isinstance(given, str) else " ".join(words)
         elif isinstance(given, str):
@@ -395,17 +395,20 @@ _BACKSLASH = re.compile(r"\\(?=\w)")
 _WRAPPERS = word_set("sudo time command env nohup builtin exec nice timeout xargs do then else if elif while until ! {")
 _OF_WRAPPER = re.compile(r"-.*|\d+[smhd]?|\{\}", re.DOTALL)
 """Options of such a one, and their values."""
-_IN_PLACE = re.compile(r"-[nErs]{0,5}i|--in-place")
-"""What lets `sed` change the files that it reads."""
+_EDITORS = frozenset({"sed", "perl"})
+_IN_PLACE = re.compile(r"-[nErslapw0]{0,8}i|--in-place")
+"""What lets such a one change the files that it reads."""
 _WRITES = re.compile(r"\bwrite|[\"'](?:[wa]|r\+)[bt+]{0,2}[\"']")
 """What a script says that writes files."""
 _QUOTED_PATH = re.compile(r"[\"'](?=[\w./~@+ -]{3,300}[\"'])([\w./~@+ -]{1,290}\.\w{1,8})[\"']")
-UNNAMED_BY = ("git ", "sed ", "patch ", "python", "node ", "ruby ")
+UNNAMED_BY = ("git ", "sed ", "perl ", "patch ", "python", "node ", "ruby ")
 """Commands that change files which their line does not name, or names within a script."""
 _ROOT = re.compile(r"/[\w.-]{0,80}/?")
 """A folder such as `/tmp`: none of a project, and what is done there is none of its work."""
+_SHOWS = word_set("cat bat head tail less more nl tac diff sed")
+"""What shows lines of files as they are."""
 _DONE_BY: dict[str, tuple[FileOperation, Fate | None]] = {
-    **dict.fromkeys(word_set("cat bat head tail less more nl tac diff sed awk"), ("read", None)),
+    **dict.fromkeys({*_SHOWS, "awk", "perl"}, ("read", None)),
     **dict.fromkeys(word_set("ls tree wc"), ("list", None)),
     **dict.fromkeys(word_set("grep egrep fgrep rg ag"), ("search", None)),
     **dict.fromkeys(word_set("rm rmdir unlink"), ("write", "gone")),
@@ -413,7 +416,7 @@ _DONE_BY: dict[str, tuple[FileOperation, Fate | None]] = {
     "touch": ("write", None),
 }
 """What commands do to the files among their words."""
-_BEHIND_PATTERN = word_set("sed awk grep egrep fgrep rg ag")
+_BEHIND_PATTERN = word_set("sed awk perl grep egrep fgrep rg ag")
 """The first word of these is no file, unless an option has it."""
 _HAS_PATTERN = frozenset({"-e", "-f", "--regexp", "--expression", "--file"})
 _TAKES_VALUE = frozenset({"-e", "-f", "-m", "-A", "-B", "-C", "-g", "-t", "-F", "-v", "--glob", "--type"})
@@ -440,7 +443,8 @@ def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
     commands = list(simple_commands(command))
     if any(map(_changes_any, commands)):
         yield ANY_FILE, "edited"
-    if any(words[0].startswith(("python", "node", "ruby")) for words in commands) and _WRITES.search(command):
+    programs = [words[0].rsplit("/", 1)[-1] for words in commands]
+    if any(name.startswith(("python", "node", "ruby")) for name in programs) and _WRITES.search(command):
         yield from ((match[1], "edited") for match in _QUOTED_PATH.finditer(command[:READ_CHARS]))
     yield from ((path, fate) for path, _, fate in _uses_in(command) if fate is not None)
 
@@ -448,8 +452,9 @@ def fates_in_command(command: str) -> Iterator[tuple[str, Fate]]:
 def _changes_any(words: Sequence[str]) -> bool:
     """Whether a command puts files of a project into another state, without the name of each."""
     program = words[0].rsplit("/", 1)[-1]
-    editor = words.index("sed") if program == "find" and "sed" in words else 0
-    in_place = words[editor] == "sed" and any(_IN_PLACE.match(word) for word in words[editor:])
+    inner = words if program == "find" else words[:1]
+    editor = next((at for at, word in enumerate(inner) if word in _EDITORS), None)
+    in_place = editor is not None and any(_IN_PLACE.match(word) for word in words[editor:])
     if not (in_place or (program == "git" and words[1:2] and words[1] in _CHANGES_FILES)):
         return program == "patch"
     edited = [file for file, _, fate in _named_by(words) if fate == "edited"]
@@ -487,7 +492,7 @@ def shows_lines(call: RequestedCall) -> bool:
     showing = [words for command in _commands(call) for words in simple_commands(command) if words[0] != "cd"]
     names = [words for words in showing if any(_is_plain(file) for file, how, _ in _named_by(words) if how == "read")]
     programs = {words[0].rsplit("/", 1)[-1] for words in showing}
-    return len(names) == 1 and all(name != "awk" and _DONE_BY.get(name) == ("read", None) for name in programs)
+    return len(names) == 1 and all(name in _SHOWS for name in programs)
 
 
 def simple_commands(command: str) -> Iterator[list[str]]:
@@ -566,7 +571,7 @@ def _operands(name: str, arguments: Sequence[str]) -> Iterator[_Use]:
         yield from ((folder, "search", None) for folder in looked_in)
     elif name in _DONE_BY:
         operation, fate = _DONE_BY[name]
-        if name == "sed" and any(_IN_PLACE.match(word) for word in arguments):
+        if name in _EDITORS and any(_IN_PLACE.match(word) for word in arguments):
             operation, fate = "write", "edited"
         fate = None if name == "tee" and "-a" in arguments else fate
         yield from ((file, operation, fate) for file in files)

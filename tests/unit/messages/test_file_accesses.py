@@ -92,6 +92,7 @@ def test_a_unified_diff_names_what_it_changes() -> None:
         ("sed -n '1,20p' a.py", [("read", "a.py")]),
         ("sed -i 's/a/b/' a.py", [("write", "a.py")]),
         ("sed -i '' -e 's/a/b/' a.py", [("write", "a.py")]),
+        ("perl -pi -e 's/a/b/' a.py", [("write", "a.py")]),
         ("grep -rn 'a|b' src/a.py", [("search", "src/a.py")]),
         ("grep -A 3 -e foo a.py", [("search", "a.py")]),
         ("rg -t py foo src/app", [("search", "src/app")]),
@@ -155,6 +156,7 @@ def test_a_command_given_as_words_is_read_too() -> None:
     written = """/bin/sh -c "cat > a.py <<END\nimport port\nEND\nsed -i 's/a/b/' b.py\""""
     assert touched(calling("shell", command=written)) == [("write", "a.py"), ("write", "b.py")]
     assert touched(calling("local_shell", command=["cat", "a.py"])) == [("read", "a.py")]
+    assert touched(calling("shell", commands="git push -f && cat a.py")) == [("read", "a.py")]
 
 
 def test_a_search_finds_the_paths_that_stand_on_lines_of_their_own() -> None:
