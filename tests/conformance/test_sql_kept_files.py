@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import zstandard
 from sqlalchemy import select, text, update
 
 from langchain_tiered_memory.errors import DamagedFileError, NotFoundError, PinLimitError
@@ -64,6 +65,18 @@ def test_what_leaves_hot_goes_down_tier_by_tier_and_every_content_is_compressed(
     assert sizes.utilisation == 1.0
     assert sizes.compression is not None
     assert sizes.compression > 1
+
+
+def test_a_large_file_is_compressed_at_a_level_that_takes_a_tenth_of_a_second(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    large = "".join(f"{number} requests to /quay/{number * 7919 % 1000}\n" for number in range(60_000)).encode()
+    for path, content in (("large.log", large), ("small.log", large[:50_000])):
+        open_kept(store, ref, path, content)
+        assert content_of(store, ref, path) == content
+    with store.database.read() as connection:
+        kept = set(connection.scalars(select(file_contents.c.payload)))
+    levels = ((9, large), (15, large[:50_000]))
+    assert kept == {zstandard.ZstdCompressor(level=level).compress(content) for level, content in levels}
 
 
 def test_an_unchanged_file_needs_no_content_and_an_unknown_one_does(store: SqlStore) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -147,7 +148,10 @@ def _utilisation(runtime: Runtime, ref: SessionRef) -> float:
 
 
 def _look_for_deleted(runtime: Runtime, ref: SessionRef, roots: Sequence[str]) -> None:
-    """Note which files are gone from the disk: some 40 ms for a thousand; the memory's own go."""
+    """Note which files are gone from the disk; the memory's own go.
+
+    One that is there costs a look at its name: what a path leads to is found out of those alone that seem gone.
+    """
     if not roots:
         return
     kept, disk = runtime.store.kept_files, runtime.store.disk
@@ -155,6 +159,8 @@ def _look_for_deleted(runtime: Runtime, ref: SessionRef, roots: Sequence[str]) -
     for path in kept.on_disk(ref):
         if disk.own.has(Path(path)):  # an earlier version kept it
             kept.drop(ref, [path])
+            continue
+        if os.path.exists(path):  # noqa: PTH110 - a third of what `Path.exists` takes, for thousands of files
             continue
         try:
             disk.look(disk.place(path, roots=roots))
