@@ -1,1 +1,1 @@
-"""Chains: chat histories, runnables with a history, and the classic memory."""
+"""Chains: chat histories, `RunnableWithMessageHistory`, and the classic memory."""

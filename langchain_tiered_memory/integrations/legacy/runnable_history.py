@@ -1,22 +1,23 @@
-"""A runnable with a tiered memory as its history, which writes the user's words before the model runs."""
+"""`RunnableWithMessageHistory` over a tiered memory that writes the user's words before the model runs."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
 from contextvars import copy_context
 from typing import Any, cast
 
+from langchain_core._api import suppress_langchain_deprecation_warning
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langchain_core.runnables.base import coerce_to_runnable
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableWithMessageHistory
+from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
 from langchain_core.runnables.config import ensure_config
-from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
+from langchain_core.runnables.utils import ConfigurableFieldSpec
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import Flow, arun, each_step, off_loop, run
+from langchain_tiered_memory.driver import Flow, arun, each_step, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
@@ -52,7 +53,7 @@ def with_tiered_history(
     user: Name | None = None,
     track: Name = DEFAULT_TRACK,
     session_key: Name = "session_id",
-) -> Runnable[Any, Any]:
+) -> RunnableWithMessageHistory:
     """Return `runnable` with the memory as its history. Each call names its session in the config.
 
         chat = with_tiered_history(prompt | model, memory, input_messages_key="input", history_messages_key="history")
@@ -65,7 +66,7 @@ def with_tiered_history(
     outside, each attempt would be a turn.
 
     Args:
-        runnable: As for LangChain's `RunnableWithMessageHistory`; so are the three keys.
+        runnable: As for `RunnableWithMessageHistory`; so are the three keys.
         memory: The memory.
         input_messages_key: The input's key of the user's words, if the input is a dict.
         output_messages_key: The output's key of the answer, if the output is a dict.
@@ -87,144 +88,118 @@ def with_tiered_history(
     if history_messages_key is not None and input_messages_key is None:
         msg = "history_messages_key needs input_messages_key: which key of the input holds the user's message?"
         raise InvalidInputError(msg)
+    asked: dict[str, Any] = {"max_tokens": max_tokens, "system": system, "tools": tools, "model": model}
+    history_of = functools.partial(TurnHistory, memory, view=view, query=None, user=user, track=track, **asked)
     try:
         inner: Runnable[Any, Any] = coerce_to_runnable(runnable)
     except TypeError as error:
         msg = f"with_tiered_history: runnable must be a Runnable, a function, or a dict of these: {error}"
         raise SettingsError(msg) from error
-    asked: dict[str, Any] = {"max_tokens": max_tokens, "system": system, "tools": tools, "model": model}
-    return RunnableWithTieredHistory(
-        inner,
-        functools.partial(TurnHistory, memory, view=view, query=None, user=user, track=track, **asked),
-        session_key=session_key,
-        keys=(input_messages_key, output_messages_key, history_messages_key),
-    )
 
+    def spoken(value: Any) -> Any:  # noqa: ANN401 - whatever the runnable takes
+        return value if input_messages_key is None else value[input_messages_key]
 
-class RunnableWithTieredHistory(Runnable[Any, Any]):
-    """A runnable with a session as its history. It stores a turn as it happens, not only one that succeeds.
+    def filled(value: Any, before: list[BaseMessage], whole: list[BaseMessage]) -> Any:  # noqa: ANN401 - as above
+        """The input, with the view where the next step expects it."""
+        if history_messages_key is not None:
+            return {**value, history_messages_key: before}
+        return whole if input_messages_key is None else {**value, input_messages_key: whole}
 
-    Args:
-        bound: The runnable.
-        turn_of: Makes the turn of a session.
-        session_key: The config's key of the session.
-        keys: Those of the user's words, the answer and the history.
-    """
+    def begin(value: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as above
+        return filled(value, *run(_turn(config).begin(spoken(value))))
 
-    def __init__(
-        self,
-        bound: Runnable[Any, Any],
-        turn_of: Callable[[str], TurnHistory],
-        *,
-        session_key: str,
-        keys: tuple[str | None, str | None, str | None],
-    ) -> None:
-        self._bound = bound
-        self._turn_of = turn_of
-        self._session_key = session_key
-        self._input_key, self._output_key, self._history_key = keys
+    async def abegin(value: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as above
+        return filled(value, *await arun(_turn(config).begin(spoken(value))))
 
-    @property
-    def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """What a config may set: the session, and whatever the runnable takes."""
-        about = "The memory's session for this call."
-        session = ConfigurableFieldSpec(
-            id=self._session_key, annotation=str, name="Session", description=about, default="", is_shared=True
+    remember = RunnableLambda(begin, abegin).with_config(run_name="remember_and_load")
+    # Pydantic's plugin for type checkers knows no constructor that a base class writes by hand.
+    runs: type[RunnableWithMessageHistory] = RunnableWithTieredHistory
+    with suppress_langchain_deprecation_warning():  # of a class that the caller has not named
+        return runs(
+            _OneTurn(bound=remember | inner),
+            history_of,
+            input_messages_key=input_messages_key,
+            output_messages_key=output_messages_key,
+            history_messages_key=history_messages_key,
+            history_factory_config=[
+                ConfigurableFieldSpec(
+                    id=session_key,
+                    annotation=str,
+                    name="Session",
+                    description="The memory's session for this call.",
+                    default="",
+                    is_shared=True,
+                )
+            ],
         )
-        return get_unique_config_specs([*self._bound.config_specs, session])
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as the base class has it
-        """One turn."""
-        with self._turn(config, kwargs) as (turn, steps):
-            turn.answer = steps.invoke(input, config)
-        return turn.answer
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as the base class has it
-        """See `invoke`."""
-        async with self._aturn(config, kwargs) as (turn, steps):
-            turn.answer = await steps.ainvoke(input, config)
-        return turn.answer
+class RunnableWithTieredHistory(RunnableWithMessageHistory):
+    """LangChain's class, but it takes any input that `said` takes, and keeps answers of any type."""
 
-    def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:  # noqa: A002, ANN401 - as the base class has it
-        """See `invoke`."""
-        with self._turn(config, kwargs) as (turn, steps), closing(cast("Any", steps.stream(input, config))) as chunks:
-            for chunk in chunks:
-                turn.answer = _joined(turn.answer, chunk)
-                yield chunk
-
-    async def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:  # noqa: A002, ANN401 - as the base class has it
-        """See `invoke`."""
-        async with (
-            self._aturn(config, kwargs) as (turn, steps),
-            aclosing(cast("Any", steps.astream(input, config))) as chunks,
-        ):
-            async for chunk in chunks:
-                turn.answer = _joined(turn.answer, chunk)
-                yield chunk
-
-    @contextmanager
-    def _turn(
-        self, config: RunnableConfig | None, options: Mapping[str, Any]
-    ) -> Iterator[tuple[TurnHistory, Runnable[Any, Any]]]:
-        turn, steps = self._begun(config, options)
-        try:
-            yield turn, steps
-        except BaseException as error:
-            turn.break_off(error)
-            raise
-        turn.end(self._answered)
-
-    @asynccontextmanager
-    async def _aturn(
-        self, config: RunnableConfig | None, options: Mapping[str, Any]
-    ) -> AsyncIterator[tuple[TurnHistory, Runnable[Any, Any]]]:
-        turn, steps = self._begun(config, options)
-        try:
-            yield turn, steps
-        except BaseException as error:
-            # In a thread, because a cancelled task may be cancelled again: the end of `asyncio.run` even cancels the
-            # tasks that close generators left open.
-            write = functools.partial(copy_context().run, turn.break_off, error)
-            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, write))
-            raise
-        await off_loop(turn.end, self._answered)
-
-    def _begun(
-        self, config: RunnableConfig | None, options: Mapping[str, Any]
-    ) -> tuple[TurnHistory, Runnable[Any, Any]]:
-        """The turn of the config's session, and the runnable with its options, and what begins a turn in front."""
-        session_id = ensure_config(config).get("configurable", {}).get(self._session_key)
-        if session_id is None:
-            msg = f'the config names no session: give {{"configurable": {{"{self._session_key}": "..."}}}}'
-            raise InvalidInputError(msg)
-        turn = self._turn_of(session_id)
-
-        def begin(value: Any) -> Any:  # noqa: ANN401 - whatever the runnable takes
-            return self._filled(value, *run(turn.begin(self._spoken(value))))
-
-        async def abegin(value: Any) -> Any:  # noqa: ANN401 - as above
-            return self._filled(value, *await arun(turn.begin(self._spoken(value))))
-
-        steps = self._bound.bind(**options) if options else self._bound
-        return turn, RunnableLambda(begin, abegin).with_config(run_name="remember_and_load") | steps
-
-    def _spoken(self, value: Any) -> list[BaseMessage]:  # noqa: ANN401 - as above
+    def _get_input_messages(self, input_val: Any) -> list[BaseMessage]:  # noqa: ANN401 - whatever the runnable takes
+        value = input_val
         if isinstance(value, Mapping):
             (only,) = value if len(value) == 1 else ("input",)
-            value = value[chosen_key("input", self._input_key or only, value)]
+            value = value[chosen_key("input", self.input_messages_key or only, value)]
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+            value = value[0]  # as a chat model's run tells its input
         return said(value)
 
-    def _filled(self, value: Any, before: list[BaseMessage], whole: list[BaseMessage]) -> Any:  # noqa: ANN401 - as above
-        """The input, with the view where the next step expects it."""
-        if self._history_key is not None:
-            return {**value, self._history_key: before}
-        return whole if self._input_key is None else {**value, self._input_key: whole}
-
-    def _answered(self, value: Any) -> list[BaseMessage]:  # noqa: ANN401 - whatever the runnable gives
+    def _get_output_messages(self, output_val: Any) -> list[BaseMessage]:  # noqa: ANN401 - whatever the runnable gives
+        value = output_val
         if isinstance(value, Mapping):
+            key = self.output_messages_key
             known = list(value)[:1] if len(value) == 1 else usual_keys("output", value)
-            value = value.get(self._output_key or next(iter(known), None), value)
+            if key is None and known:
+                key = known[0]
+            value = value.get(key, value)
         return [] if value is None else answered(value)
+
+
+class _OneTurn(RunnableBindingBase[Any, Any]):
+    """Sees a turn end. We close an interrupted turn, because LangChain does not report it."""
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as the base class has it
+        try:
+            return super().invoke(input, config, **kwargs)
+        except BaseException as error:
+            _turn(config).break_off(error, None)
+            raise
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as the base class has it
+        try:
+            return await super().ainvoke(input, config, **kwargs)
+        except BaseException as error:
+            await _turn(config).abreak_off(error, None)
+            raise
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:  # noqa: A002, ANN401 - as the base class has it
+        so_far: Any = None
+        with closing(cast("Generator[Any, None, None]", super().stream(input, config, **kwargs))) as chunks:
+            try:
+                for chunk in chunks:
+                    so_far = _joined(so_far, chunk)
+                    yield chunk
+            except BaseException as error:
+                _turn(config).break_off(error, so_far)
+                raise
+
+    async def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:  # noqa: A002, ANN401 - as the base class has it
+        so_far: Any = None
+        async with aclosing(cast("AsyncGenerator[Any, None]", super().astream(input, config, **kwargs))) as chunks:
+            try:
+                async for chunk in chunks:
+                    so_far = _joined(so_far, chunk)
+                    yield chunk
+            except BaseException as error:
+                await _turn(config).abreak_off(error, so_far)
+                raise
+
+
+def _turn(config: RunnableConfig | None) -> TurnHistory:
+    turn: TurnHistory = ensure_config(config)["configurable"]["message_history"]
+    return turn
 
 
 def _joined(so_far: Any, chunk: Any) -> Any:  # noqa: ANN401 - whatever a runnable streams
@@ -237,22 +212,34 @@ def _joined(so_far: Any, chunk: Any) -> Any:  # noqa: ANN401 - whatever a runnab
 
 
 class TurnHistory(TieredChatMessageHistory):
-    """The history of one turn for `with_tiered_history`. It writes the user's words first, and they stay."""
+    """The history of one turn for `with_tiered_history`. It writes the user's words first, and they stay.
 
-    _spoken: Sequence[BaseMessage] = ()
-    """The user's words, once they are written."""
-    answer: Any = None
-    """The answer, or as much of it as has arrived."""
+    `RunnableWithMessageHistory` sees an empty history before and after the run, so nothing in it depends on the length
+    of a view. `begin` inserts the view itself.
+    """
 
-    def begin(self, spoken: Sequence[BaseMessage]) -> Flow[tuple[list[BaseMessage], list[BaseMessage]]]:
+    _spoken: tuple[str, ...] = ()
+    """Digests of the user's words, once they are written."""
+    _over = False
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override] # as above
+        """Empty, because `begin` returns the view."""
+        return []
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """See `messages`."""
+        return []
+
+    def begin(self, spoken: object) -> Flow[tuple[list[BaseMessage], list[BaseMessage]]]:
         """Write the user's words. Returns the view before them, and then the view with them."""
-        ours = with_ids(their_own(spoken))
+        ours = with_ids(their_own(said(spoken)))
         try:
             ours = self.session.core.add_turn(ours)
         except TieredMemoryError as error:
             self._report_unwritten(error)
             raise
-        self._spoken = ours
+        self._spoken = identity(ours)
         said_ids = {one.id for one in ours}
         view = yield from each_step(self._viewed(ours), self._memory.core.runtime.store.database.snapshot)
         shown = {one.id: one for one in view}
@@ -265,31 +252,36 @@ class TurnHistory(TieredChatMessageHistory):
         core = self.session.core
         return (yield from self._reading(said_beside(core.runtime, core.ref, self.session.track, ours)))
 
-    def end(self, messages_of: Callable[[object], Sequence[BaseMessage]]) -> None:
-        """Write what the run added. The answer is there, so a failure is only reported."""
-        try:
-            found, began = self._new_among([*self._spoken, *messages_of(self.answer)]), identity(self._spoken)
-            if identity(found[: len(began)]) == began:
-                found = found[len(began) :]
-            self.session.core.add_turn(with_ids(found), may_be_again=False)
-        except TieredMemoryError as error:
-            self._report_unwritten(error)
-
-    def break_off(self, error: BaseException) -> None:
+    def break_off(self, error: BaseException, partial: object) -> None:
         """Write the part of the answer that arrived, marked as interrupted."""
-        text = text_so_far(self.answer)
+        self._over = True
+        text = text_so_far(partial)
         stump = [AIMessage(text, response_metadata={"interrupted": type(error).__name__})] if text.strip() else []
         try:
             self.session.add_messages(stump, kind="interrupted")
         except TieredMemoryError as unwritten:
             self._report_unwritten(unwritten)
-        if self._spoken:
-            self._memory.core.report(
-                EventName.TURN_INTERRUPTED,
-                f"an answer was interrupted by {type(error).__name__}; the user's message is kept",
-                session_id=self.session.session_id,
-                error=type(error).__name__,
-            )
+        if not self._spoken:
+            return
+        self._memory.core.report(
+            EventName.TURN_INTERRUPTED,
+            f"an answer was interrupted by {type(error).__name__}; the user's message is kept",
+            session_id=self.session.session_id,
+            error=type(error).__name__,
+        )
 
-    def _in_a_run(self) -> bool:
-        return True
+    async def abreak_off(self, error: BaseException, partial: object) -> None:
+        """See `break_off`. It runs to its end in a thread, because a cancelled task may be cancelled again meanwhile.
+
+        The end of `asyncio.run` even cancels the tasks that close generators left open.
+        """
+        write = functools.partial(copy_context().run, self.break_off, error, partial)
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, write))
+
+    def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """What the run added to its initial words. Nothing if it was interrupted before it reported."""
+        if self._over:
+            return []
+        found = super()._new_among(messages)
+        began = len(self._spoken)
+        return found[began:] if identity(found[:began]) == self._spoken else found

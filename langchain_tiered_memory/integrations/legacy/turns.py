@@ -89,6 +89,12 @@ def their_own(messages: Iterable[object]) -> list[BaseMessage]:
     return found
 
 
+def part_of(message: BaseMessage) -> str | None:
+    """The part of a context that a message of ours is, such as `history` or `recall`. `None` for others' messages."""
+    mark = message.additional_kwargs.get(MARK)
+    return str(mark.get("part")) if isinstance(mark, Mapping) else None
+
+
 def with_ids(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
     """`messages`, each with its own id or a new one."""
     return [one if one.id else one.model_copy(update={"id": uuid.uuid4().hex}) for one in messages]
