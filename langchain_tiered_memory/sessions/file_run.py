@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 class Run(ShownHandle):
     """One run of a session: `with memory.run(...) as run:` or `async with`.
 
-    The start loads the critical files and starts the collector, a daemon thread. The end archives old contents, drops
-    obsolete ones, saves a checkpoint with the figures of the run, reports, and stops the collector. Files stay in their
-    tiers: the next run of the session finds them there, in any process.
+    The start loads the critical files and starts the collector, a daemon thread. The end archives old checkpoints,
+    drops obsolete files, saves a checkpoint with the figures of the run, reports, and stops the collector. Files stay
+    in their tiers: the next run of the session finds them there, in any process.
 
     Args:
         core: The session.
@@ -183,7 +183,7 @@ class Run(ShownHandle):
     acollect = off_loop_twin(collect)
 
     def optimise(self) -> CollectionReport:
-        """Free or compress the tiers now, if they are fuller than `tiers.optimise_share`."""
+        """Free the tiers now, if they are fuller than `tiers.optimise_share`."""
         with self._monitor.timed() as note:
             report = optimise(self._runtime, self._ref())
             note("optimisation")

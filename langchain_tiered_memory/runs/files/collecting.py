@@ -43,7 +43,7 @@ def collect(
 
 
 def optimise(runtime: Runtime, ref: SessionRef, *, reason: str = "asked for") -> CollectionReport:
-    """Make the tiers less full, or denser, one strategy after the other until that is enough.
+    """Make the tiers less full, one strategy after the other until that is enough.
 
     Above `tiers.cleanup_share` after all of them, the aggressive cleanup comes.
     """
