@@ -10,6 +10,7 @@ from langchain_tiered_memory.settings import CondensationSettings, ValidationSet
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.rendering import summary_block
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
+from langchain_tiered_memory.types.outcomes import FailureReason
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, open_memory, quick_settings, shown_within, summaries_of
 
@@ -110,21 +111,26 @@ class Babbler:
 
 
 @both
-def test_where_nobody_else_writes_an_unsound_text_is_no_summary_and_is_asked_for_again(call_style: CallStyle) -> None:
+def test_where_nobody_else_writes_an_unsound_text_stands_as_degraded_and_is_asked_for_again(
+    call_style: CallStyle,
+) -> None:
     clock = FrozenClock()
     babbler = Babbler(BAD["another conversation's summary"])
     engine = CondensationEngine.create_custom(CondensationSettings(breaker_failures=1000), [babbler])
     with open_memory(engine=engine, clock=clock) as memory:
-        assert not any(one.state.finished for one in spoken(memory, clock, call_style))
-        assert babbler.asked
+        made = spoken(memory, clock, call_style)
+        assert made
+        assert all(one.degraded and one.reason == FailureReason.UNSOUND for one in made)
+        assert {one.level for one in made} == {1}
+        assert memory.session("s").metrics().degraded == len(made)
+        asked = babbler.asked
+        assert asked > len(made)
         babbler.text = (
             "The harbour, crane, ferry, pilot, customs, warehouse orders were checked by their teams: new bolts before"
             " Monday."
         )
         clock.advance(100_000)
-        made = [one for one in spoken(memory, clock, call_style, turns=0) if one.level == 1 and one.state.finished]
-        assert made
-        assert not any(one.degraded for one in made)
+        assert not any(one.degraded for one in spoken(memory, clock, call_style, turns=0) if one.level == 1)
 
 
 @both

@@ -11,7 +11,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.circuit_breaker import Pass
 from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.batches import ENDED
-from langchain_tiered_memory.summaries.writers.jobs import Condensed, Part, with_spent
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, Part, UnsoundSummaryError, with_spent
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
@@ -69,6 +69,8 @@ class _Tried:
     asked_model: bool = False
     again: CondensationPlugin | None = None
     """Who wrote it in a call for several: asked alone, it takes over from nobody."""
+    unsound: tuple[UnsoundSummaryError, CondensationPlugin] | None = None
+    """The last text that was refused as unsound, and whose it is."""
 
     @property
     def anybody(self) -> bool:
@@ -88,6 +90,8 @@ class _Tried:
             self.leave_alone(error.retry_after_seconds)
             return
         self.failure = error
+        if isinstance(error, UnsoundSummaryError):
+            self.unsound = error, plugin
         self.asked_model |= isinstance(plugin, CondenserPlugin) and plugin.uses_model
 
     def error(self) -> CondensationError:
@@ -131,7 +135,8 @@ class Chain:
         """The first text that is taken, and whose it is.
 
         Rules that stand behind other candidates stand in for them: at once where no model could be asked, else at the
-        last attempt; and never to replace a text that is there. What they write is marked as degraded.
+        last attempt; and never to replace a text that is there. What they write is marked as degraded. Where no rules
+        stand behind, so is an unsound text that comes at the last attempt: it stands until a better one is written.
         What a call for several summaries gave for this one, `part`, is taken, or asked for again alone.
 
         Raises:
@@ -164,6 +169,15 @@ class Chain:
             if part is None:
                 self._alone[plugin.name] -= 1
             return condensed, plugin
+        return self._stopgap(tried, job)
+
+    def _stopgap(self, tried: _Tried, job: CondenseJob) -> tuple[Condensed, CondensationPlugin]:
+        """An unsound text, where there is one and nothing better stands already or may come at the next attempt."""
+        if tried.unsound is not None and not job.remake and job.attempt >= self.attempts:
+            unsound, plugin = tried.unsound
+            stopgap = self.finish.stopgap(job, unsound)
+            if stopgap is not None:
+                return replace(stopgap, spent=tried.lost), plugin
         raise tried.error() from tried.failure
 
     def _by(

@@ -167,7 +167,8 @@ class Condensed:
     by_rules: bool = False
     """Whether rules wrote it for now, although there is a model. The model writes it when a view needs it."""
     degraded: bool = False
-    """Whether a fallback wrote it, to be replaced by the configured writer."""
+    """Whether a fallback wrote it, to be replaced by the configured writer, or it is unsound and nobody else could
+    write it."""
     reason: FailureReason | None = None
     """Why it is degraded, or has no text."""
     error: str | None = None
@@ -177,6 +178,14 @@ class Condensed:
 def without_text(condensed: Condensed, fault: str, why: str, reason: FailureReason) -> Condensed:
     """A result without text for an answer that cannot be used. Its last refusal says why."""
     return replace(condensed, text="", tokens=0, reason=reason, refused=(*condensed.refused, Refused(fault, why)))
+
+
+class UnsoundSummaryError(CondensationError):
+    """A text came back that cannot stand for its sources. It is kept in case nobody writes a better one."""
+
+    def __init__(self, message: str, *, written: Condensed) -> None:
+        super().__init__(message, spent=written.spent, reason=FailureReason.UNSOUND, refused=written.refused)
+        self.written = written
 
 
 def with_spent(error: CondensationError, spent: Spent, *, refused: Sequence[Refused] = ()) -> CondensationError:

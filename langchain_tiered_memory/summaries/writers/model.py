@@ -19,6 +19,7 @@ from langchain_tiered_memory.summaries.writers.jobs import (
     Condensed,
     CondenseJob,
     Part,
+    UnsoundSummaryError,
     with_spent,
     without_text,
 )
@@ -216,6 +217,8 @@ class ModelCondenser:
             return replace(passed, spent=spent, refused=written.refused)
         refused = (*taken.refused, *written.refused)
         message = f"{self._name} gave no usable summary, twice: {refused[0].why}; then {refused[1].why}"
+        if written.reason is FailureReason.UNSOUND:
+            raise UnsoundSummaryError(message, written=replace(second, spent=spent, refused=refused))
         raise CondensationError(
             message, spent=spent, reason=written.reason or FailureReason.EMPTY_SUMMARY, refused=refused
         )

@@ -39,6 +39,7 @@ from langchain_tiered_memory.summaries.marks import (
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, most_tokens
 from langchain_tiered_memory.summaries.writers.extractive import line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
+from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
 from langchain_tiered_memory.summaries.writers.ranking import in_order_of_worth
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text import lexicon as cues
@@ -78,7 +79,8 @@ class Finish:
         sources, with their labels, there is nothing to hold against them, unless a hook changed the text.
 
         Raises:
-            CondensationError: when it is not taken.
+            UnsoundSummaryError: when the text has too little to do with its sources.
+            CondensationError: when it is not taken for another reason.
         """
         for hook in self.extensions.hooks_with("after_condensation"):
             changed = self.extensions.after(hook, job, written, context)
@@ -100,8 +102,17 @@ class Finish:
         if wrong is None:
             return summary
         message = f"{written.model}'s summary was refused: {wrong[1]}"
-        refused = (*written.refused, Refused(wrong[0].value, wrong[1]))
-        raise CondensationError(message, spent=written.spent, reason=wrong[0], refused=refused)
+        written = replace(written, refused=(*written.refused, Refused(wrong[0].value, wrong[1])))
+        if wrong[0] is FailureReason.UNSOUND:
+            raise UnsoundSummaryError(message, written=written)
+        raise CondensationError(message, spent=written.spent, reason=wrong[0], refused=written.refused)
+
+    def stopgap(self, job: CondenseJob, error: UnsoundSummaryError) -> Condensed | None:
+        """An unsound text as it may stand until a better one is written, degraded; `None` where it may not."""
+        summary = self._finished(job, error.written)
+        if self._rejection(job, summary) is not None:
+            return None
+        return replace(summary, degraded=True, reason=error.reason, error=str(error))
 
     def _unsound(self, job: CondenseJob, written: Condensed) -> tuple[FailureReason, str] | None:
         if not _says_something(written.text):
