@@ -178,7 +178,8 @@ def _items(path: Path, text: str) -> Iterator[Located]:
         try:
             value, at = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
-            fail(f"{path}:{error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
+            before = text[: error.pos].rstrip().splitlines() or [""]  # what a line lacks is told of that line
+            fail(f"{path}:{len(before)}", f"not JSON: {error.msg} (column {len(before[-1]) + 1})")
         except (ValueError, RecursionError) as error:  # numbers of thousands of digits, lists in lists without end
             fail(str(path), f"cannot be read as JSON: {error}")
         is_alone = not is_list and not number and not text[at:].strip()
