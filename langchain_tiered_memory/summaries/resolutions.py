@@ -6,6 +6,7 @@ are cut from the summary's own text, so they say nothing that it does not, and n
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
@@ -25,6 +26,7 @@ from langchain_tiered_memory.summaries.writers.sections import (
 )
 from langchain_tiered_memory.text.fencing import neutralised
 from langchain_tiered_memory.text.readings import READ_CHARS, read_once
+from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.statements import clause_cut
 from langchain_tiered_memory.types.records import utc
 
@@ -97,7 +99,7 @@ def _points_in_short(text: str) -> str:
     room, chosen = _filled(text, _in_turn([one.kind for one in points]), [len(one) for one in said], stops=True)
     bullets = [f"{points[place].bullet.strip()} ".lstrip() for place in chosen]
     lines = [f"{bullet}{said[place]}" for bullet, place in zip(bullets, chosen, strict=True)]
-    return "\n".join(lines) if len(lines) > 1 else "".join(bullets) + clause_cut(said[chosen[0]], most_chars=room)
+    return "\n".join(lines) if len(lines) > 1 else "".join(bullets) + _cut(said[chosen[0]], room)
 
 
 @read_once
@@ -107,7 +109,7 @@ def _statements_in_short(text: str) -> str:
     room, chosen = _filled(text, in_order_of_worth(units), [len(line_of([unit])) for unit in units])
     bullet = "- " if any(line.bullet for line in lines_of(text)) else ""
     lines = [line_of(run) for run in runs_of([units[place] for place in chosen])]
-    return "\n".join(f"{bullet}{line if len(chosen) > 1 else clause_cut(line, most_chars=room)}" for line in lines)
+    return "\n".join(f"{bullet}{line if len(chosen) > 1 else _cut(line, room)}" for line in lines)
 
 
 def _filled(text: str, order: Iterable[int], sizes: Sequence[int], *, stops: bool = False) -> tuple[int, list[int]]:
@@ -230,3 +232,16 @@ def _dates(first_at: float, last_at: float) -> str:
     if (first.year, first.month) == (last.year, last.month):
         return f"{first:%Y-%m-%d}/{last:%d}"
     return f"{first:%Y-%m-%d}/{last:%m-%d}" if first.year == last.year else f"{first:%Y-%m}/{last:%Y-%m}"
+
+
+def _cut(line: str, chars: int) -> str:
+    """The beginning of a line: its first sentences where they fit, else between words where it has any."""
+    if len(line) <= chars:
+        return line
+    ends = [
+        place for place in itertools.accumulate(len(piece.text) + 1 for piece in pieces(line)) if place - 1 <= chars
+    ]
+    if ends and line[ends[-1] - 1 : ends[-1]] == " ":
+        return line[: ends[-1] - 1]
+    head = line[:chars]
+    return f"{head.rsplit(' ', 1)[0] if ' ' in head else head}\u2026"

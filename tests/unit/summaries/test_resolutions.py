@@ -149,13 +149,11 @@ def test_in_short_a_model_s_overview_gives_way_to_the_first_point() -> None:
     assert brief == points[0]
 
 
-def test_a_point_that_is_cut_ends_between_words() -> None:
+def test_a_point_that_is_cut_ends_with_a_sentence_where_one_fits() -> None:
     text = (
         "## Overview\nAnn and Ben plan a fair.\n## Key points\n- Ann paid the hall. Ben " + "called and " * 20 + "left."
     )
-    brief = short_of(summary(text, model="a-model"))
-    assert brief.startswith("- Ann paid the hall. Ben called")
-    assert brief.endswith(("called\u2026", "and\u2026"))
+    assert short_of(summary(text, model="a-model")).endswith("Ann paid the hall.")
 
 
 def test_nothing_but_appended_items_is_told_all_the_same() -> None:
