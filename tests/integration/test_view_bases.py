@@ -62,7 +62,7 @@ def told_by_selection() -> Counter[int]:
         session = memory.session("s")
         session.add_messages(conversation(120))
         memory.flush()
-        session.context(None, max_tokens=4000)
+        session.context(None, max_tokens=2500)
         ref = session.core.ref
         assert ref is not None
         (kept,) = session.core.checked.store.plans.kept(ref)
