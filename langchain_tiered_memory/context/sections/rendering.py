@@ -13,7 +13,7 @@ from langchain_tiered_memory.extensions import SectionQuestion, SectionText
 from langchain_tiered_memory.recall.search import search
 from langchain_tiered_memory.runs.file_list import accessed_files
 from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, Place, is_unchanged
-from langchain_tiered_memory.summaries.engine.extension_host import Skipped
+from langchain_tiered_memory.summaries.engine.extension_host import Given
 from langchain_tiered_memory.summaries.rendering import section_block
 from langchain_tiered_memory.text.truncation import most_fitting
 from langchain_tiered_memory.types.contexts import Section
@@ -161,9 +161,9 @@ def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuesti
         owner=section,
         session_id=question.session_id,
     )
-    if isinstance(answer, Skipped):
+    if not isinstance(answer, Given):
         return _without(name, cap, answer.why)
-    given = answer[0]
+    given = answer.value[0]
     said = ((given.text if isinstance(given, SectionText) else given) or "").strip()
     sources = given.sources if isinstance(given, SectionText) else ()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.circuit_breaker import Pass
+from langchain_tiered_memory.summaries.checks.soundness import Unsound
 from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.batches import ENDED
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, Part, UnsoundSummaryError, with_spent
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.postprocess import Finish
 
 
+_UNSOUND = frozenset[str](get_args(Unsound))
+_TWICE = 2
+"""The second time, a model was told why."""
 LEAST_PARTS = 2
 """Of a call for several: a single summary is asked for alone, which tells more of its form."""
 _AT_A_LOSS = 3
@@ -137,7 +141,8 @@ class Chain:
         Rules that stand behind other candidates stand in for them: at once where no model could be asked, else at the
         last attempt; and never to replace a text that is there. What they write is marked as degraded. Where no rules
         stand behind, so is an unsound text that comes at the last attempt: it stands until a better one is written.
-        What a call for several summaries gave for this one, `part`, is taken, or asked for again alone.
+        What a call for several summaries gave for this one, `part`, is taken, or asked for again alone; of what was
+        refused twice the next candidate is asked.
 
         Raises:
             CondensationError: when no text is taken; `retry_after_seconds` is set where this was no attempt.
@@ -145,7 +150,7 @@ class Chain:
         wrote = next((one for one in candidates if part is not None and one.name == part.model), None)
         tried = _Tried(again=wrote)
         first = [(-1, wrote)] if wrote is not None else []
-        for place, plugin in (*first, *enumerate(candidates)):
+        for place, plugin in (*first, *_to_ask(candidates, part)):
             stands_in = place > 0 and is_built_in_rules(plugin)
             if stands_in and (job.remake or (tried.asked_model and job.attempt < self.attempts)):
                 continue  # a text is there, or the models are asked again later
@@ -331,6 +336,14 @@ class Chain:
         if len(parts) >= LEAST_PARTS:
             in_a_row = self._unusable[plugin.name] = 0 if well else self._unusable[plugin.name] + 1
             self._alone[plugin.name] = in_a_row if in_a_row >= _AT_A_LOSS else 0
+
+
+def _to_ask(candidates: Sequence[CondensationPlugin], part: Condensed | None) -> list[tuple[int, CondensationPlugin]]:
+    """The candidates with their places, where others are without one whose text of the part was unsound twice."""
+    placed = list(enumerate(candidates))
+    if part is None or sum(one.fault in _UNSOUND for one in part.refused) < _TWICE:
+        return placed
+    return [(place, plugin) for place, plugin in placed if plugin.name != part.model] or placed
 
 
 def _in_hand(

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from langchain_tiered_memory.driver import in_time
 from langchain_tiered_memory.errors import SettingsError
@@ -60,6 +60,13 @@ class Report(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Given(Generic[T]):
+    """What an extension answered."""
+
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """Why there is no answer. It was reported."""
 
@@ -90,22 +97,22 @@ class ExtensionCaller:
         *,
         owner: object,
         session_id: str | None = None,
-    ) -> T | Skipped:
+    ) -> Given[T] | Skipped:
         """The answer of one call, or why there is none.
 
         `who` names the extension and its method in events, and `owner` is the extension itself: names need not be
         unique. `accept` gives the answer as it may be used, `None` where it is nonsense.
         """
         answer = self._answer((id(owner), who), call)
-        if not isinstance(answer, Skipped):
+        if isinstance(answer, Given):
             try:
-                accepted = accept(answer)
+                accepted = accept(answer.value)
             except Exception as error:  # noqa: BLE001 - the seam: its answer's own methods may raise
                 answer = Skipped(f"its answer raised {type(error).__name__}: {error}")
             else:
                 if accepted is not None:
-                    return accepted
-                answer = Skipped(f"answered nonsense: {_shown(answer)}")
+                    return Given(accepted)
+                answer = Skipped(f"answered nonsense: {_shown(answer.value)}")
         self.report(
             EventName.EXTENSION_FAILED,
             f"{who} {answer.why}; it is skipped",
@@ -117,22 +124,19 @@ class ExtensionCaller:
 
     def value(
         self,
-        kind: str,
-        one: object,
-        method: str,
-        *said: object,
+        who: str,
+        call: Callable[[], object],
         accept: Callable[[object], T | None],
+        *,
+        owner: object,
         otherwise: U,
-        session_id: str,
+        session_id: str | None = None,
     ) -> T | U:
-        """What a method of an extension of some kind gives; `otherwise` where there is no answer."""
-        who = f"{kind} {getattr(one, 'name', type(one).__name__)}.{method}".strip()
-        call = partial(getattr(one, method), *said)
-        answer = self.ask(who, call, accept, owner=one, session_id=session_id)
-        return otherwise if isinstance(answer, Skipped) else answer
+        """As `ask`, with `otherwise` where there is no answer."""
+        answer = self.ask(who, call, accept, owner=owner, session_id=session_id)
+        return answer.value if isinstance(answer, Given) else otherwise
 
-    def _answer(self, who: tuple[int, str], call: Callable[[], object]) -> object:
-        """The bare answer, or why there is none."""
+    def _answer(self, who: tuple[int, str], call: Callable[[], object]) -> Given[object] | Skipped:
         with self._lock:
             before = self._hanging.get(who)
             if before is not None and not before.is_set():
@@ -140,9 +144,9 @@ class ExtensionCaller:
             self._hanging.pop(who, None)
         ended = threading.Event()
 
-        def called() -> object:
+        def called() -> Given[object] | Skipped:
             try:
-                return call()
+                return Given(call())
             except BaseException as error:  # noqa: BLE001 - the seam: whatever it is, it must not take the turn along
                 return Skipped(f"raised {type(error).__name__}: {error}", error=error)
             finally:
@@ -228,16 +232,16 @@ class Extensions:
             return
         for one in self.collectors:
             if _overrides(one, TelemetryCollector, method):
-                said = (context, *details)
-                self._door.value(
-                    "collector", one, method, *said, accept=lambda _: True, otherwise=None, session_id=session_id
-                )
+                call = partial(getattr(one, method), context, *details)
+                who = f"collector {one.name}.{method}"
+                self._door.ask(who, call, lambda _: True, owner=one, session_id=session_id)
 
     def before(self, job: CondenseJob, context: CondensationContext) -> CondenseJob:
         """The job as the hooks leave it, one after the other."""
         for hook in self.hooks_with("before_condensation"):
-            accept = partial(_job_like, job)
-            job = self._of("hook", hook, "before_condensation", job, context, accept=accept, otherwise=job)
+            job = self._of(
+                "hook", hook, "before_condensation", job, context, accept=partial(_job_like, job), otherwise=job
+            )
         return job
 
     def selected(self, context: CondensationContext, candidates: tuple[str, ...]) -> str | None:
@@ -267,14 +271,15 @@ class Extensions:
         if generator is None:
             return job
         default = custom if custom is not None else default_instructions(job.strategy)
-        said = self._door.ask(
+        said = self._door.value(
             "prompt generator",
             lambda: generator.generate_prompt(job, default),
             lambda answer: answer if isinstance(answer, str) and answer.strip() else None,
             owner=generator,
+            otherwise=default,
             session_id=job.session_id,
         )
-        return job if isinstance(said, Skipped) or said == default else replace(job, instructions=said)
+        return job if said == default else replace(job, instructions=said)
 
     def rejection(self, job: CondenseJob, text: str) -> tuple[FailureReason, str] | None:
         """Why the first validator that says no does not take `text`."""
@@ -322,10 +327,9 @@ class Extensions:
         otherwise: T,
     ) -> T:
         """What a method gives that is called with what it is about and the details."""
-        said = (about, *details)
-        return self._door.value(
-            kind, one, method, *said, accept=accept, otherwise=otherwise, session_id=about.session_id
-        )
+        call = partial(getattr(one, method), about, *details)
+        who = f"{kind} {one.name}.{method}"
+        return self._door.value(who, call, accept, owner=one, otherwise=otherwise, session_id=about.session_id)
 
 
 def rewritten(answer: object, before: Condensed) -> Condensed | None:
@@ -367,18 +371,28 @@ class ViewExtensions:
 
     def resolve_threshold(self, question: ThresholdQuestion) -> float | None:
         """What the resolver says; `None` where there is none, it has no opinion, or it failed."""
-        one, about = self.threshold_resolver, question.session_id
-        if one is None:
-            return None
-        said = self._door.value("", one, "resolve", question, accept=_as_percent, otherwise=None, session_id=about)
-        return said[0] if said is not None else None
+        resolver, about = self.threshold_resolver, question.session_id
+        unsaid: tuple[float | None] = (None,)
+        return self._of(resolver, "resolve", question, about, accept=_as_percent, otherwise=unsaid)[0]
 
     def select_truncation(self, question: TruncationQuestion, *, session_id: str) -> Collection[object]:
         """What the selector would leave out; empty where there is none, or it failed."""
-        one = self.truncation_selector
+        return self._of(self.truncation_selector, "select", question, session_id, accept=_as_collection, otherwise=())
+
+    def _of(
+        self,
+        one: ThresholdResolver | TruncationSelector | None,
+        method: str,
+        question: object,
+        session_id: str,
+        *,
+        accept: Callable[[object], T | None],
+        otherwise: T,
+    ) -> T:
         if one is None:
-            return ()
-        return self._door.value("", one, "select", question, accept=_as_collection, otherwise=(), session_id=session_id)
+            return otherwise
+        call, who = partial(getattr(one, method), question), f"{type(one).__name__}.{method}"
+        return self._door.value(who, call, accept, owner=one, otherwise=otherwise, session_id=session_id)
 
 
 def _as_percent(answer: object) -> tuple[float | None] | None:

@@ -19,7 +19,7 @@ from langchain_tiered_memory.extensions import CondensationPlugin
 from langchain_tiered_memory.models.circuit_breaker import CircuitBreaker, Pass
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.sql.remembered import Remembered
-from langchain_tiered_memory.summaries.engine.extension_host import Skipped, rewritten
+from langchain_tiered_memory.summaries.engine.extension_host import Given, rewritten
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, with_spent
 from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Spent
@@ -323,11 +323,10 @@ class Writers:
         if isinstance(plugin, CondenserPlugin):
             return not (plugin.uses_model and self._settings.strategies.primary == "provider")
         return self._door.value(
-            "plugin",
-            plugin,
-            "should_activate",
-            context,
-            accept=lambda said: said if isinstance(said, bool) else None,
+            f"plugin {plugin.name}.should_activate",
+            lambda: plugin.should_activate(context),
+            lambda said: said if isinstance(said, bool) else None,
+            owner=plugin,
             otherwise=False,
             session_id=context.session_id,
         )
@@ -340,8 +339,8 @@ class Writers:
             owner=plugin,
             session_id=context.session_id,
         )
-        if not isinstance(answer, Skipped):
-            return answer
+        if isinstance(answer, Given):
+            return answer.value
         reason = FailureReason.TIMEOUT if answer.hung else FailureReason.MODEL_ERROR
         spent = None
         if isinstance(answer.error, CondensationError):
