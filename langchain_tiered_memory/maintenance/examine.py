@@ -113,15 +113,18 @@ def _examine_summaries(
     summaries: Mapping[str, Summary],
     found: Examined,
 ) -> None:
-    under: dict[str | None, list[Source]] = {}
+    children: dict[str | None, list[Source]] = {}
     for one in summaries.values():
-        under.setdefault(one.parent_id, []).append(source_of(one))
-    for part in chunks(list(summaries)):
+        children.setdefault(one.parent_id, []).append(source_of(one))
+    coverages: dict[str, list[tuple[str, str]]] = {}
+    for part in chunks(list(summaries)):  # of a long history its messages' texts are never held together
+        under = {name: list(children.get(name, ())) for name in part}
         for entry in runtime.store.inspection.entries_under(ref, part):
-            under.setdefault(entry.summary_id, []).append(source_of(entry))
+            under[str(entry.summary_id)].append(source_of(entry))
+        coverages |= {name: coverage_faults(summaries[name], found_under) for name, found_under in under.items()}
     for summary, row in kept:
         again = partial(_write_summary_again, runtime, ref, summary)
-        broken = coverage_faults(summary, under.get(summary.id, ())) + summary_faults(
+        broken = coverages[summary.id] + summary_faults(
             summary,
             summaries=summaries,
             is_changed=digest_of_summary(summary.text) != row["text_digest"],

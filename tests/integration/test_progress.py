@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.maintenance import examine
 from langchain_tiered_memory.maintenance.inspection import Inspection
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import conversation, open_memory, store_of
@@ -43,25 +42,6 @@ def test_a_rebuild_tells_of_rows_then_vectors_then_the_check() -> None:
     ends = {step: [one for one in told if one.step == step][-1] for step in steps}
     done = {step: end.done for step, end in ends.items()}
     assert done == {"rows": report.entries, "vectors": report.vectors, "check": report.entries}
-
-
-def test_what_a_check_keeps_of_a_summarys_sources_is_let_go_when_all_were_seen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    left: list[int] = []
-    ended = examine._end_coverages
-
-    def end(tally: examine.Tally, summaries: object) -> None:
-        left.append(sum(map(len, tally.under.values())))
-        assert tally.coverages
-        ended(tally, summaries)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(examine, "_end_coverages", end)
-    with open_memory() as memory:
-        memory.session("s").add_messages(conversation(12))
-        memory.flush()
-        assert memory.verify().problems == ()
-    assert left == [0]
 
 
 def _pages_of_five(inspection: object, ref: object) -> object:
