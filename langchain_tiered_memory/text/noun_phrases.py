@@ -49,6 +49,8 @@ VERBS = word_set(
     "hat haben wird kostet est sont \u00e9tait a ont co\u00fbte es son est\u00e1 tiene cuesta"
 )
 """Verbs: a noun phrase ends before one."""
+_ASKED = frozenset({"check", "ask", "call", "see", "use", "open", "read", "try", "visit", "email", "contact", "please"})
+"""Verbs that ask somebody; behind two words of a phrase they are no noun of it."""
 _JOINTS = word_set(
     "who which that where when while if because than then and or but so not no never always also too again already "
     "still yet ever today tomorrow yesterday tonight here there i you he she it we they me him us them what how why "
@@ -143,6 +145,10 @@ def _words_behind(tokens: list[re.Match[str]], first: int, *, of_things: bool) -
             break
         if telling and (low in VERBS or (low.endswith("ed") and len(low) >= _PARTICIPLE_CHARS)):
             break
+        if telling and low.endswith("s") and not low.endswith(("ss", "us", "is")) and _is_verb_before(tokens, place):
+            break
+        if telling > 1 and low in _ASKED:
+            break
         if not telling and low in VERBS and words:
             break
         words.append(token)
@@ -151,3 +157,12 @@ def _words_behind(tokens: list[re.Match[str]], first: int, *, of_things: bool) -
         if of_things and token[0].endswith(("'s", "\u2019s")):
             break
     return words[:MAX_PHRASE_WORDS]
+
+
+def _is_verb_before(tokens: list[re.Match[str]], place: int) -> bool:
+    """Whether what stands behind a word that ends like a plural makes it a verb: "tops out", "seats 40"."""
+    following = tokens[place + 1][0].casefold() if place + 1 < len(tokens) else ""
+    return following in _PARTICLES or following[:1].isdigit()
+
+
+_PARTICLES = frozenset({"out", "up", "down", "over", "off", "at", "around", "roughly", "exactly", "about"})

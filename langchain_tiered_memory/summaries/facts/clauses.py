@@ -13,7 +13,7 @@ from langchain_tiered_memory.summaries.facts.values import NAMED, denied_values,
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH
 from langchain_tiered_memory.text.lexicon import NO_NAMES, word_set
-from langchain_tiered_memory.text.noun_phrases import VERBS, Phrase, phrases
+from langchain_tiered_memory.text.noun_phrases import VERBS, Phrase, phrases, singular
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.statements import leans
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Entry, FactKind
 
 
+MAX_WORDS = 30
+"""Longest clause, in words; what is longer is cut around what it states."""
+_MAX_CHARS = 320  # of a text without blanks between its words
 _TAG_WORDS = 3  # of a question behind a sentence that asks about that sentence: ", right?", ", is that correct?"
 
 _LEAD = re.compile(
@@ -92,6 +95,24 @@ def told_in_asking(sentence: str, entry: Entry) -> Clause | None:
     return replace(statement(said, entry), kind="question", attribute="", value="", span=(0, len(said)))
 
 
+def shortened(said: str, *, around: tuple[int, int]) -> str:
+    """`said`, or at most `MAX_WORDS` of its words around a span, with an ellipsis where something is missing.
+
+    Of a longer span its end is kept: there stands what is told of something.
+    """
+    words = said.split(" ")
+    if len(words) <= MAX_WORDS and len(said) <= _MAX_CHARS:
+        return said
+    first = max(0, min(said.count(" ", 0, around[0]) - MAX_WORDS // 3, len(words) - MAX_WORDS))
+    first = max(first, said.count(" ", 0, around[1]) + 1 - MAX_WORDS)
+    start = len(" ".join(words[:first])) + (1 if first else 0)
+    short = " ".join(words[first : first + MAX_WORDS])
+    if len(short) > _MAX_CHARS:
+        cut = max(0, min(around[0] - start - _MAX_CHARS // 4, len(short) - _MAX_CHARS))
+        start, short = start + cut, short[cut : cut + _MAX_CHARS]
+    return f"{chr(0x2026) if start else ''}{short.strip()}{chr(0x2026) if start + len(short) < len(said) else ''}"
+
+
 def _without_lead(said: str) -> str:
     for _ in range(_MOST_LEADS):
         lead = _LEAD.match(said)
@@ -124,6 +145,7 @@ _FIGURE = re.compile(rf"(?:{NUMBER.pattern})(?: ?(?!(?:{_NO_UNIT})\b)[^\W\d_]{{1
 _CAPITAL = r"(?!I(?:['\u2019]\w{1,2})?(?![\w'\u2019-]))[^\W\d_a-z][\w'\u2019-]*"
 """A word with a capital that is not "I", which is part of no name: "Now I'm"."""
 _CAPITALS = re.compile(rf"{_CAPITAL}(?:\.(?=\w))?(?: {_CAPITAL}){{0,3}}")
+_OWNED = re.compile(r" ([^\W\d_][\w-]{1,30})")
 _MOVED_TO = re.compile(r"\bmoved (?:to|in with) (?=[^\W\d_a-z])")
 _TELLS_WHOSE = frozenset({"to", "by", "with", "from"})
 _ONE_VALUED = frozenset({"lives", "works", "weight", "married", "born"})
@@ -309,6 +331,9 @@ def _attribute(about: Phrase | None, found: Sequence[Phrase], clause: str, low: 
             joint = clause[other.stop : about.start].strip().casefold()
             if other is not about and joint in ("of", "for", "on", "to"):
                 return other.key[-1]
+        owned = _OWNED.match(clause, about.stop)
+        if owned and clause[about.start : about.stop].endswith(("'s", "\u2019s")):
+            return singular(owned[1].casefold())
     if _MOVED_TO.search(clause):
         return "lives"
     told = _PROPERTY.search(low)

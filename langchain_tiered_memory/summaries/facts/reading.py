@@ -28,6 +28,7 @@ from langchain_tiered_memory.summaries.facts.clauses import (
     is_ask,
     named_in,
     read_clause,
+    shortened,
     stated_by,
     statement,
     told_in_asking,
@@ -38,7 +39,7 @@ from langchain_tiered_memory.summaries.writers.extractive_calls import call_star
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.readings import READ_CHARS
 from langchain_tiered_memory.text.sentences import ASKS, pieces
-from langchain_tiered_memory.text.statements import MAX_CHARS, clause_cut, without_fields
+from langchain_tiered_memory.text.statements import without_fields
 from langchain_tiered_memory.types.records import Entry, Fact
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _of_entry(  # noqa: C901 - one walk over the sentences of a message, with wh
             if goal and is_ask(stated.text):
                 stated, goal = replace(stated, kind="goal"), False
             if stated.weight >= FILLER:
-                found.append((clause_cut(stated.text, most_chars=MAX_CHARS, reach=stated.span[1]), stated, quoted))
+                found.append((shortened(stated.text, around=stated.span), stated, quoted))
             about = stated.named or about
         asks = piece.text.rstrip().endswith(ASKS)
         if asks:
