@@ -211,7 +211,8 @@ def test_a_code_that_stands_in_the_request_is_no_invention(provider: Provider) -
         if not is_behind(messages):
             return said if is_usual(messages) else f"{said} The receipt is Q-{len(messages) * 7919}."
         named.append(re.findall(r"receipt (?:is )?(Q-\d+)", str(messages[:-1]))[0])
-        return said.replace("## Overview\n", f"## Overview\n- The receipt {named[-1]} waits.\n")
+        brief = re.sub(r"(; team \d+ checked part P-\d+ on Monday){10}", "", said)  # so that nothing is cut
+        return brief.replace("\n</summary>", f"\n- The receipt {named[-1]} waits.\n</summary>")
 
     with OpenAIServer(script=names_the_first_receipt) as server:
         model = openai_model(server)

@@ -10,7 +10,7 @@ from langchain_tiered_memory.summaries.facts.clauses import is_order, read
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.listing import facts_list, headed, line_of
 from langchain_tiered_memory.summaries.facts.related import COMMON_TERMS, SAME, SAYS_NOT_WHAT, form_of
-from langchain_tiered_memory.summaries.facts.signs import LASTING, among_its_like
+from langchain_tiered_memory.summaries.facts.signs import LASTING, SURE, among_its_like
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.values import corrects
 from langchain_tiered_memory.summaries.facts.written import only_ends, stated_in
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 LEAST_WORTH = 3.5
-"""What is worth less tells nothing that will matter later, however much room there is: of statements planted in talk by
-eight authors 94 to 100 % are worth more, of what is said around them 10 to 59 %."""
+"""What is worth less, and no sure fact by its wording, is not listed, however much room there is: of statements planted
+in talk by eight authors 94 to 100 % are worth more, of what is said around them 10 to 59 %."""
 RAREST_TERMS = 4
 """Of a fact, whose rarity counts, and by which others are found that may say the same."""
 RARITY_ODDS, DENSITY_ODDS = 3.0, 8.0
@@ -106,7 +106,7 @@ def chosen_facts(
 
     def matters(place: int) -> bool:
         fact = waiting[place]
-        return bool(terms[place]) and (worths[place] >= LEAST_WORTH or fact.weight >= LASTING or fact.id in first)
+        return bool(terms[place]) and (worths[place] >= LEAST_WORTH or fact.weight >= SURE or fact.id in first)
 
     def later_of(place: int) -> Sequence[int]:
         """What has to be shown with one; what is taken before all others waits for nothing."""
