@@ -79,11 +79,12 @@ _SAID = (
 )
 _LIMITS = {
     "tracks": "ltm_passages.track IN :tracks",
+    "kinds": "ltm_passages.kind IN :kinds",
     "since": "ltm_passages.at >= :since",
     "until": "ltm_passages.at <= :until",
 }
 """What filters ask of a passage."""
-_SEVERAL = frozenset({"tracks"})
+_SEVERAL = frozenset({"tracks", "kinds"})
 _COUNTED_AT_ONCE = 100
 """Terms that one statement counts: SQLite joins no more than 500 selects."""
 
@@ -201,6 +202,7 @@ def _limits(filters: SearchFilters | None) -> dict[str, Any]:
         return {}
     asked = {
         "tracks": None if filters.tracks is None else [packed(track) for track in filters.tracks],
+        "kinds": None if filters.kinds is None else [packed(kind) for kind in filters.kinds],
         "since": filters.since,
         "until": filters.until,
     }

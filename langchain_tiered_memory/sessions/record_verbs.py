@@ -231,6 +231,7 @@ class RecordVerbs(SessionCore):
         k: Count = 10,
         tracks: Sequence[Name] | None = None,
         levels: Sequence[Amount] | None = None,
+        kinds: Sequence[Name] | None = None,
         since: dt.datetime | None = None,
         until: dt.datetime | None = None,
     ) -> list[Hit]:
@@ -242,6 +243,7 @@ class RecordVerbs(SessionCore):
             tracks: Only these tracks. With `None`, all that the scope of this handle shows; hits from a parent's track
                 are limited to `sight_tokens`.
             levels: Only these levels; 0 is messages. With `None`, all.
+            kinds: Only messages that were stored with one of these kinds; summaries have none. With `None`, all.
             since: Only what was said from this time on. A time without a zone is UTC.
             until: Only what was said up to this time.
 
@@ -252,7 +254,10 @@ class RecordVerbs(SessionCore):
             InvalidInputError: if an argument cannot be used, or a track is outside the scope of this handle.
         """
         filters = SearchFilters(
-            tracks=tuple(tracks) if tracks is not None else None, since=seconds_of(since), until=seconds_of(until)
+            tracks=None if tracks is None else tuple(tracks),
+            kinds=None if kinds is None else tuple(kinds),
+            since=seconds_of(since),
+            until=seconds_of(until),
         )
         core, runtime, scope = self.core, self.core.checked, self.core.scope
         if scope is None:

@@ -10,7 +10,7 @@ from langchain_tiered_memory.settings.base import Frozen, Paths
 from langchain_tiered_memory.types.runs import FileOperation  # noqa: TC001 - pydantic resolves it at run time
 
 Eviction: TypeAlias = Literal["least_recently_used", "least_often_used", "largest"]
-Strategy: TypeAlias = Literal["compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete"]
+Strategy: TypeAlias = Literal["demote_unused", "archive_checkpoints", "clear_obsolete"]
 
 
 class GuardSettings(Frozen):
@@ -118,12 +118,12 @@ class TierSettings(Frozen):
     """How the files of a run are kept: limits, times, the order of eviction, and what is done when."""
 
     hot: TierRule = Field(default_factory=lambda: TierRule(files=20, seconds=600.0, files_after_cleanup=10))
-    """The tier of files as text."""
+    """The tier of files that are at work."""
     warm: TierRule = Field(default_factory=lambda: TierRule(files=30, seconds=3600.0, files_after_cleanup=15))
-    """The tier of compressed files that were used in the last hour."""
+    """The tier of files that were used in the last hour."""
     eviction: Eviction = "least_recently_used"
     """Which file leaves a full tier first. A pinned file never leaves."""
-    strategies: tuple[Strategy, ...] = ("compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete")
+    strategies: tuple[Strategy, ...] = ("demote_unused", "archive_checkpoints", "clear_obsolete")
     """What an optimisation tries, in this order, until the tiers are below `optimise_share`."""
     collect_seconds: float = Field(default=300.0, gt=0)
     """Seconds between two moves of unused files to the next tier."""

@@ -132,6 +132,7 @@ class SearchFilters:
     """Which passages a search may find, in addition to their session and level."""
 
     tracks: tuple[str, ...] | None = None
+    kinds: tuple[str, ...] | None = None
     since: float | None = None
     until: float | None = None
 

@@ -70,6 +70,7 @@ def test_filters_narrow_a_search(store: SqlStore) -> None:
     ).ref
     for filters, expected in (
         (SearchFilters(tracks=(odd,)), [1, 3]),
+        (SearchFilters(kinds=("code", "k'")), [1, 3]),
         (SearchFilters(since=20.0), [2, 3]),
         (SearchFilters(until=20.0), [1, 2]),
         (SearchFilters(since=20.0, until=20.0, tracks=("b",)), [2]),

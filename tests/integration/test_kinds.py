@@ -8,6 +8,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory import Settings, TieredMemory
+from langchain_tiered_memory.errors import InvalidInputError
+from tests.call_styles import CALL_STYLES, CallStyle, told
+from tests.memory_builders import open_memory
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.session import Session
@@ -90,3 +93,22 @@ def test_the_criteria_of_a_finished_task_are_not_kept_beside_the_next_ones() -> 
         assert "Criterion of the roof: it is made of slate." in shown
         assert "Pinned messages" in shown
         assert "assistant: Criterion of the wall" not in shown.partition("Pinned messages")[2].partition("</")[0]
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_search_may_ask_for_messages_of_a_kind(call_style: CallStyle) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("The crane lifts 40 tons.")], kind="note")
+        session.add_messages([HumanMessage("The crane lifts 50 tons.")], kind="critical_error")
+        session.add_messages([HumanMessage("The crane lifts nothing today.")])
+
+        def found(**asked: object) -> list[str]:
+            return sorted(hit.text for hit in told(call_style, session.search, "crane lifts", **asked))
+
+        assert found(kinds=["note"]) == ["The crane lifts 40 tons."]
+        assert found(kinds=["note", "critical_error"]) == ["The crane lifts 40 tons.", "The crane lifts 50 tons."]
+        assert found(kinds=["other"]) == []
+        assert len(found()) == 3
+        with pytest.raises(InvalidInputError):
+            session.search("crane", kinds="note")

@@ -77,8 +77,6 @@ def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionR
                 archived, freed = archive_checkpoints(runtime, ref)
             case "clear_obsolete":
                 moves += _cleared(runtime, ref)
-            case "compress_warm":
-                pass  # every content is compressed when it comes
     if _utilisation(runtime, ref) > rules.cleanup_share:
         moves += change_tiers(runtime, ref, lambda tiers: policy.clean_up(tiers, rules), counts={"cleanups": 1})
         ran.append("aggressive")
