@@ -178,7 +178,10 @@ def _items(path: Path, text: str) -> Iterator[Located]:
         try:
             value, at = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
-            before = text[: error.pos].rstrip().splitlines() or [""]  # what a line lacks is told of that line
+            at = (
+                error.pos if text[error.pos :].strip() else len(text.rstrip())
+            )  # what is missing is told of the last line
+            before = text[:at].split("\n")
             fail(f"{path}:{len(before)}", f"not JSON: {error.msg} (column {len(before[-1]) + 1})")
         except (ValueError, RecursionError) as error:  # numbers of thousands of digits, lists in lists without end
             fail(str(path), f"cannot be read as JSON: {error}")

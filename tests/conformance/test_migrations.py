@@ -22,7 +22,7 @@ from langchain_tiered_memory.items.store import ItemDraft, Reach
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import migrations, schema
 from langchain_tiered_memory.transcript.outbox import write_down
-from langchain_tiered_memory.types.drafts import Judged, digest_of_summary
+from langchain_tiered_memory.types.drafts import digest_of_summary
 from tests.file_builders import keep_in_all_tiers
 from tests.run_builders import checkpoint, outcome, touching
 from tests.spread import EXHAUSTIVE, drawn
@@ -78,8 +78,9 @@ def build_kept_file(path: Path) -> None:
     draft = ItemDraft(namespace=("kept", "ann"), name="tea", value={"likes": "kept tea"}, fields=("$",))
     place = (draft.namespace, draft.name)
     store.items.write(Reach(user="ann"), [draft], vectors={place: [b"kept"]}, embedder="e" * 32, now=1.0)
-    called = Judged(verdict="wrong", note="kept note")
-    assert store.tree.judge(ref, one.id, called, now=1.0, owner=None, lease_seconds=1.0) is not None
+    assert store.tree.judge(
+        ref, one.id, "wrong", note="kept note", by_model=False, now=1.0, owner=None, lease_seconds=1.0
+    )
     store.vector_queue.set_embedder("embedder")
     forget_messages(store, ref, ["m6"])
     store.removal.mark([store.removal.begin({}, now=1.0)], now=1.0)

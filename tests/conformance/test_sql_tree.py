@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from langchain_tiered_memory.types.drafts import Judged
 from langchain_tiered_memory.types.records import Spent, SummaryState
 from tests.store_builders import NOW, append, claim, fact, ids, incoming, plan, session_with, summarised, written
 
@@ -274,8 +273,8 @@ def test_a_plan_passes_where_a_summary_that_it_shows_is_marked_as_out_of_date(st
 
     assert passes(write_the_lower_one_anew, top.id)
     assert store.tree.by_id(ref, [top.id])[0].stale
-    refused = Judged(verdict="wrong")
-    judge = partial(store.tree.judge, ref, one.id, refused, now=NOW, owner=None, lease_seconds=1.0)
+    asked = {"note": None, "by_model": False, "now": NOW, "owner": None, "lease_seconds": 1.0}
+    judge = partial(store.tree.judge, ref, one.id, "wrong", **asked)
     assert not passes(judge, top.id), "it is not shown"
     assert passes(judge, one.id)
 
