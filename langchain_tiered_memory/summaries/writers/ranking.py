@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.sections import ItemKind
 
 _WORD = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{2}|[^\\W_][\\w'\u2019-]*")
+_CALLED = re.compile(rf"{marks.USED}[A-Za-z_][\w.-]{{0,63}}\(")
 IDENTIFIER_WEIGHT = 3.0
 """What an identifier, figure or name weighs, in words of the same rarity."""
 _TOLD_AGAIN = 0.2  # what a term is worth that a chosen sentence states already
@@ -84,13 +85,13 @@ class Unit:
 
     @property
     def is_call(self) -> bool:
-        """Whether it tells a call."""
-        return self.text.startswith(marks.USED)
+        """Whether it tells a call: "used read_file(...)", and not what somebody "used to" do."""
+        return _CALLED.match(self.text) is not None
 
     @property
     def is_code(self) -> bool:
         """Whether it tells what a block of code defines."""
-        return self.text.startswith(marks.CODE)
+        return self.text.startswith(f"{marks.CODE}`")
 
 
 def advice_share(advised: Sequence[bool], *, works: bool) -> float:

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 
+from langchain_tiered_memory.summaries.writers.extractive_sources import units_of_text
 from langchain_tiered_memory.summaries.writers.ranking import is_filler, telling
 from tests.strategies import odd_text
 
@@ -43,3 +44,13 @@ def test_what_happened_tells_more_than_what_leans_on_something_else() -> None:
 @given(odd_text)
 def test_any_text_has_a_weight(text: str) -> None:
     assert 0 < telling(text) < 3
+
+
+def test_what_somebody_used_to_do_is_no_call_and_a_code_that_is_told_is_no_code() -> None:
+    text = (
+        "- user: used to live in Bergen until 2019, now in Oslo.\n- Ann: Code: 4417 opens the gate.\n"
+        '- assistant: used read_file(path="a.py").\n- assistant: Code: `def main()`.'
+    )
+    assert [(one.is_call, one.is_code) for one in units_of_text(text)] == [
+        (False, False), (False, False), (True, False), (False, True)
+    ]  # fmt: skip
