@@ -82,7 +82,7 @@ class EventName(StrEnum):
     FILE_OFFERED = auto(), "a file was read whose text stands above in the request, which points to it"
     FILE_NOT_LOADED = auto(), "a critical file could not be loaded", _WARNING
     FILES_COLLECTED = auto(), "files that nobody opened moved to lower tiers"
-    FILES_OPTIMISED = auto(), "the tiers were emptied or packed"
+    FILES_OPTIMISED = auto(), "the tiers were made less full"
     FILES_CROWDED = auto(), "the hot and warm tiers are nearly full", _WARNING
     RUN_STARTED = auto(), "a run began"
     RUN_FIGURES = auto(), "the figures of a run, every ten minutes"

@@ -29,7 +29,10 @@ from langchain_tiered_memory.messages.codec import coerce, encode
 from langchain_tiered_memory.session import Session  # noqa: TC001
 from langchain_tiered_memory.types.arguments import Checkpointer, Name, Such
 
-if not TYPE_CHECKING:  # LangGraph may not be installed
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import CheckpointTuple
+
+else:  # LangGraph may not be installed
     Checkpointer = Annotated[Any, Such("a checkpointer of LangGraph", lambda given: hasattr(given, "get_tuple"))]
 History: TypeAlias = Annotated[
     BaseChatMessageHistory | Iterable[Any], Such("a chat history, or a list of messages: put a single one in a list")
@@ -140,11 +143,28 @@ def from_langgraph(
         NotFoundError: if the thread has no checkpoint.
         InvalidInputError: if `config` names no thread, or the state has no messages under that key.
     """
+    thread = _thread_of(config)
+    return _messages_in(checkpointer.get_tuple(config), thread, channel)
+
+
+@checked()
+async def afrom_langgraph(
+    checkpointer: Checkpointer, config: RunnableConfig, *, channel: Name = "messages"
+) -> list[BaseMessage]:
+    """See `from_langgraph`. A checkpointer may know `aget_tuple` alone."""
+    thread = _thread_of(config)
+    return _messages_in(await checkpointer.aget_tuple(config), thread, channel)
+
+
+def _thread_of(config: RunnableConfig) -> str:
     thread = (config or {}).get("configurable", {}).get("thread_id")
     if not thread:
         msg = 'the config names no thread: give {"configurable": {"thread_id": ...}}'
         raise InvalidInputError(msg)
-    found = checkpointer.get_tuple(config)
+    return str(thread)
+
+
+def _messages_in(found: CheckpointTuple | None, thread: str, channel: str) -> list[BaseMessage]:
     if found is None:
         msg = f"the thread {thread!r} has no checkpoint here"
         raise NotFoundError(msg)
@@ -158,9 +178,6 @@ def from_langgraph(
         "channel, or import graph.get_state(config).values if the channel is kept as deltas"
     )
     raise InvalidInputError(msg)
-
-
-afrom_langgraph = off_loop_function(from_langgraph)
 
 
 def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:

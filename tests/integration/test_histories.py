@@ -402,3 +402,19 @@ async def test_an_async_checkpointer_is_read_without_blocking(tmp_path: Path) ->
         with blockbuster_ctx():
             await aimport_history(memory.session("t"), await afrom_langgraph(saver, THREAD))
         assert texts(memory.session("t")) == ["one", "about one"]
+
+
+class AsyncAlone(InMemorySaver):
+    """A checkpointer that can only be awaited, as `BaseCheckpointSaver` allows."""
+
+    def get_tuple(self, config: RunnableConfig) -> Any:
+        raise NotImplementedError
+
+    async def aget_tuple(self, config: RunnableConfig) -> Any:
+        return super().get_tuple(config)
+
+
+async def test_a_checkpointer_that_can_only_be_awaited_is_awaited() -> None:
+    saver = AsyncAlone()
+    await graph_on(saver).ainvoke({"messages": [HumanMessage("one")]}, THREAD)
+    assert [one.text for one in await afrom_langgraph(saver, THREAD)] == ["one", "about one"]

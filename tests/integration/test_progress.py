@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.maintenance import examine
 from langchain_tiered_memory.maintenance.inspection import Inspection
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import conversation, open_memory, store_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pytest
 
     from langchain_tiered_memory.reports import Progress
@@ -42,6 +45,30 @@ def test_a_rebuild_tells_of_rows_then_vectors_then_the_check() -> None:
     ends = {step: [one for one in told if one.step == step][-1] for step in steps}
     done = {step: end.done for step, end in ends.items()}
     assert done == {"rows": report.entries, "vectors": report.vectors, "check": report.entries}
+
+
+def test_a_check_judges_some_summaries_before_it_reads_the_messages_of_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[str] = []
+    judged = examine.coverage_faults
+
+    def two_at_a_time(names: list[str]) -> Iterator[list[str]]:
+        for start in range(0, len(names), 2):
+            steps.append("read")
+            yield names[start : start + 2]
+
+    def judging(*asked: object) -> object:
+        steps.append("judged")
+        return judged(*asked)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(examine, "chunks", two_at_a_time)
+    monkeypatch.setattr(examine, "coverage_faults", judging)
+    with open_memory() as memory:
+        memory.session("s").add_messages(conversation(12))
+        memory.flush()
+        assert memory.verify().problems == ()
+    assert steps[:6] == ["read", "judged", "judged"] * 2
 
 
 def _pages_of_five(inspection: object, ref: object) -> object:
