@@ -161,10 +161,10 @@ def _said_later(
 ) -> list[tuple[int, int]]:
     """Places of facts, in order, each with that of a later one that may say otherwise of the same.
 
-    The later one settles something, or has a figure of the same form ("the train gets in at 14:05", "her train, it's
-    15:40 now"), and they share a seldom word. Where it has such a figure, or takes something back outright, it is
-    enough that the same speaker tells much of the same (`SAME`). It may take the place of the earlier, in whatever
-    words, so that is never shown without it.
+    The later one settles something, or has a figure of the same form ("the train gets in at 14:05", "her train,
+    it's 15:40 now"), one of the two has a value, and they share a seldom word. Where it has such a figure, or takes
+    something back outright, it is enough that the same speaker tells much of the same (`SAME`). It may take the
+    place of the earlier, in whatever words, so that is never shown without it.
     """
     about = [mine - SAYS_NOT_WHAT for mine in terms]
     told = [math.fsum(tells[term] for term in mine) for mine in about]
@@ -183,9 +183,9 @@ def _said_later(
                 continue
             shared = about[place] & about[later]
             is_same = (measures or takes_back) and facts[place].speaker == fact.speaker
-            has_values = facts[place].value != "" and fact.value != ""
+            has_value = facts[place].value != "" or fact.value != ""
             least = SAME * math.sqrt(told[place] * told[later])
-            if (has_values and min(seen[term] for term in shared) <= _SELDOM) or (
+            if (has_value and min(seen[term] for term in shared) <= _SELDOM) or (
                 is_same and math.fsum(tells[term] for term in shared) >= least
             ):
                 found.append((place, later))

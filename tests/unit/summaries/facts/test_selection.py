@@ -49,14 +49,25 @@ def test_the_name_of_who_is_spoken_to_tells_nothing() -> None:
     assert partner not in shown
 
 
+def said_later(*texts: str) -> list[tuple[int, int]]:
+    facts = facts_of(*texts)
+    terms = [frozenset(analyse(one.text)) for one in facts]
+    seen = Counter(term for mine in terms for term in mine)
+    return selection._said_later(facts, terms, seen, dict.fromkeys(seen, 1.0))
+
+
 def test_alike_facts_are_held_against_a_few_and_not_against_each_other() -> None:
     def pairs(count: int) -> int:
-        facts = facts_of(*[f"The invoice of hall {n} is {1000 + n} euros now." for n in range(count)])
-        terms = [frozenset(analyse(one.text)) for one in facts]
-        seen = Counter(term for mine in terms for term in mine)
-        return len(selection._said_later(facts, terms, seen, dict.fromkeys(seen, 1.0)))
+        return len(said_later(*[f"The invoice of hall {n} is {1000 + n} euros now." for n in range(count)]))
 
     assert 0 < pairs(400) <= 2.2 * pairs(200)
+
+
+def test_who_did_something_waits_for_who_took_it_over() -> None:
+    older = "Felicity does the payroll, ask her and nobody else."
+    later = "You can't ask Felicity on wages any longer; Hamish took that over when she went part-time."
+    assert said_later(older, later) == [(0, 1)]
+    assert said_later(older, "Felicity sings in the choir of the harbour.") == []
 
 
 def test_how_rare_words_are_is_counted_among_all_that_was_said() -> None:
