@@ -65,7 +65,7 @@ def test_alike_facts_are_held_against_a_few_and_not_against_each_other() -> None
 
 def test_who_did_something_waits_for_who_took_it_over() -> None:
     older = "Felicity does the payroll, ask her and nobody else."
-    later = "You can't ask Felicity on wages any longer; Hamish took that over when she went part-time."
+    later = "Felicity went part-time, now Hamish is the one for wages."
     assert said_later(older, later) == [(0, 1)]
     assert said_later(older, "Felicity sings in the choir of the harbour.") == []
 
