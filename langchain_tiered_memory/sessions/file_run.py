@@ -224,12 +224,11 @@ class Run(ShownHandle):
                 written to during each of several reads.
             PinLimitError: if the hot tier holds no more pinned files.
         """
-        with self._monitor.timed() as note:
-            opened = open_file(self._runtime, self._ref(), str(path), roots=self._roots, pinned=pinned)
-            note(opened.from_tier or "new")
-        return opened
+        return self._open(str(path), pinned=pinned)
 
-    aopen = off_loop_twin(open)  # noqa: A003 - the verb above
+    async def aopen(self, path: FilePath, *, pinned: bool = False) -> OpenedFile:
+        """See `open`. Its time includes the wait for a free thread."""
+        return await off_loop(self._open, str(path), pinned=pinned, since=self._monitor.moment())
 
     def keep(self, path: FilePath, content: bytes | str, *, pinned: bool = False) -> OpenedFile:
         """Keep a file whose content you already have, such as a tool's result. Nothing is read from the disk.
@@ -322,6 +321,12 @@ class Run(ShownHandle):
     def _stop_collector(self) -> None:
         if self._collector is not None:
             self._collector.stop()
+
+    def _open(self, path: str, *, pinned: bool, since: float | None = None) -> OpenedFile:
+        with self._monitor.timed(since) as note:
+            opened = open_file(self._runtime, self._ref(), path, roots=self._roots, pinned=pinned)
+            note(opened.from_tier or "new")
+        return opened
 
     def _tend_quietly(self) -> None:
         """Called by the collector: a failure is reported and tried again."""

@@ -266,6 +266,24 @@ def test_what_an_agent_waits_for_a_file_is_timed_to_its_end(tmp_path: Path, monk
         assert run.report().timings["new"].largest == 3.0
 
 
+async def test_what_an_agent_waits_for_a_free_thread_is_in_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project(tmp_path, "a.py")
+    with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        waited = [0.0]
+        monkeypatch.setattr(run._monitor, "_monotonic", lambda: waited[0])
+        begun = run._open
+
+        def when_it_is_free(*asked: Any, **named: Any) -> Any:
+            waited[0] = 3.0
+            return begun(*asked, **named)
+
+        monkeypatch.setattr(run, "_open", when_it_is_free)
+        await run.aopen("a.py")
+        assert run.report().timings["new"].largest == 3.0
+
+
 def test_deleted_files_are_found_however_long_ago_they_were_opened(tmp_path: Path) -> None:
     names = [f"f{number}.py" for number in range(12)]
     folder = project(tmp_path, *names)

@@ -100,10 +100,14 @@ class Monitor:
             self._done_at[what] = now
             return True
 
+    def moment(self) -> float:
+        """When somebody began to wait, for `timed`: before a thread was free, say."""
+        return self._monotonic()
+
     @contextmanager
-    def timed(self) -> Iterator[Callable[[str], None]]:
-        """Gives what notes the time since the block began, under a name."""
-        begun = self._monotonic()
+    def timed(self, since: float | None = None) -> Iterator[Callable[[str], None]]:
+        """Gives what notes the time since the block began, or since an earlier moment, under a name."""
+        begun = self._monotonic() if since is None else since
         yield lambda name: self._add(name, self._monotonic() - begun)
 
     def _add(self, name: str, seconds: float) -> None:

@@ -19,6 +19,12 @@ def call_start(text: str) -> int | None:
     return first.start() if first is not None else None
 
 
+def split_at_calls(calls: str) -> list[str]:
+    """The calls of a message, each as it stands there."""
+    starts = [match.start() for match in _CALL.finditer(calls)]
+    return [calls[start:stop].rstrip("\n") for start, stop in pairwise([*starts, len(calls)])]
+
+
 def split_calls(text: str) -> tuple[str, list[str], list[str]]:
     """The words of an assistant's message, a line for each call behind them, and the long texts of these calls."""
     found = list(_CALL.finditer(text))

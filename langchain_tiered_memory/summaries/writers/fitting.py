@@ -2,19 +2,21 @@
 
 Most of an agent's history is files that were read, listings and logs, of which a summary says what was looked at and
 what came of it. A model is shown the head and the tail of each, and asked for less; what people and the assistant say
-stays whole. A sentence that tools repeat is shown once. The transcript, facts, search and the audit, which mends what a
-summary dropped, have everything.
+stays whole. What stands there twice is shown once: a sentence that tools repeat, and what a call that edits leaves as
+it is. The transcript, facts, search and the audit, which mends what a summary dropped, have everything.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import without_kept
 from langchain_tiered_memory.summaries.tree.sizing import LEAST_TOKENS, target_and_cap
-from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
+from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, split_at_calls
 from langchain_tiered_memory.summaries.writers.jobs import NOTES, CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.ranking import is_filler
 from langchain_tiered_memory.text.readings import READ_CHARS
@@ -22,7 +24,7 @@ from langchain_tiered_memory.text.sentences import pieces, split_passages
 from langchain_tiered_memory.text.truncation import GAP, head_and_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from langchain_tiered_memory.settings import TreeSettings
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part
@@ -30,10 +32,11 @@ if TYPE_CHECKING:
 LEFT_OUT = f"{GAP} the middle is left out ...]"
 """Between head and tail. Without a figure, which a model might repeat as if somebody had said it."""
 SAME = f"{GAP}]"
-"""In the place of what is shown before."""
+"""In the place of what is shown before, or of what an edit leaves as it is."""
 _REPEATED_WORDS = 8
 """A line of a tool's output with so many words is a sentence, not code: where another output has it too, it is what the
 tool always says."""
+_NAMES_ARGUMENT = re.compile(r"[A-Za-z_]\w{0,63}[=:]|\)$")
 _TOLD_TOKENS = 60
 """Of one output, or of the calls of one message, so much counts for the length that a summary is asked for: what was
 looked at and what came of it is told in a line, however long it is. What it may have at most goes by what is shown."""
@@ -105,6 +108,7 @@ class Shortening:
         said, rest = source.text[:start], source.text[start:]
         shown = _new_lines(rest, seen) if source.role == "tool" else rest
         if self._count_text(shown) > self._tool_tokens:
+            shown = _changed_lines(shown) if source.role == "assistant" else shown
             shown = head_and_tail(shown, max_tokens=self._tool_tokens, count=self._count_text, line=LEFT_OUT)
         if shown == rest:
             return source
@@ -126,6 +130,25 @@ def _new_lines(text: str, seen: set[str]) -> str:
     sentences = {line for line in sentences if not line.endswith(":")}  # it says whose words follow
     again = sentences & seen
     seen |= sentences
+    return _marked(lines, again)
+
+
+def _changed_lines(calls: str) -> str:
+    """Calls without the lines that stand twice in one: what an edit replaces and what it puts there have them both.
+
+    One that only changes their places is shown as it is.
+    """
+    shown: list[str] = []
+    for call in split_at_calls(calls):
+        lines = call.split("\n")
+        again = {line for line, count in Counter(map(str.strip, lines)).items() if count > 1}
+        changes = any(line.strip() not in again and not _NAMES_ARGUMENT.match(line) for line in lines[1:])
+        shown.append(_marked(lines, again) if changes else call)
+    return "\n".join(shown)
+
+
+def _marked(lines: Sequence[str], again: Collection[str]) -> str:
+    """Lines with a mark in the place of each run of those that are known."""
     shown = [SAME if line.strip() in again else line for line in lines]
     return "\n".join(line for before, line in pairwise(["", *shown]) if not line == before == SAME)
 

@@ -16,6 +16,8 @@ from langchain_tiered_memory.summaries.writers.fitting import LEFT_OUT, Shorteni
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, SourceText
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain_tiered_memory.types.records import Role
 
 TREE = TreeSettings()
@@ -111,6 +113,27 @@ def test_what_tools_repeat_is_shown_once_in_a_call_and_no_line_of_code_is_lost()
     texts = [one.text for part in found for one in part.job.sources]
     assert sum("Whenever you read a file" in text for text in texts) == 1
     assert all(f"{n}: return {n}" in text for n, text in enumerate(texts, 1))
+
+
+def edit_of(old: Sequence[str], new: Sequence[str]) -> str:
+    return "\n".join(["I raise it.", "edit(", "path=a.py", "old:", *old, "new:", *new, ")"])
+
+
+@pytest.mark.parametrize("between", [[], [""]])
+def test_of_an_edit_the_lines_that_change_are_shown(between: list[str]) -> None:
+    same = [line for n in range(60) for line in (f"    line {n} stays exactly as it was before", *between)]
+    old, new = ([*same[:30], f"    retries = {n}", *same[30:]] for n in (3, 9))
+    (found,) = shown(job_of(source(1, "assistant", edit_of(old, new)))).sources
+    assert "retries = 3" in found.text
+    assert "retries = 9" in found.text
+    assert found.text.startswith("I raise it.\nedit(\npath=a.py")
+    assert found.text.count("[...]") == 4
+
+
+def test_of_an_edit_that_only_moves_lines_its_beginning_is_shown() -> None:
+    lines = [f"    crane_{number} = weigh(berth={number}, tide='low')" for number in range(40)]
+    (found,) = shown(job_of(source(1, "assistant", edit_of(lines, [*lines[1:], lines[0]])))).sources
+    assert lines[0].strip() in found.text
 
 
 def test_what_is_asked_for_goes_by_what_is_said_and_not_by_how_long_tools_are() -> None:
